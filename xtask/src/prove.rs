@@ -1,6 +1,6 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `kill`, `cluster`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
 //! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
 //! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
@@ -35,6 +35,9 @@ enum What {
     /// Kill nodes and database under 64 readers and 16 writers of a queue: all that was acknowledged
     /// is handed out, none twice [seconds: 60]. Needs PostgreSQL.
     Mailbox(Kills),
+    /// Kill, stop, cut off, drain and join nodes of a cluster under load, and lose, reorder and repeat nothing
+    /// [rounds: 120]. Needs root for cuts.
+    Cluster(Faults),
     /// Kill brokers and collectors while records are collected, and lose and reorder nothing [minutes: 10].
     Collect(Minutes),
     /// Run at a part of the highest load: memory must stay flat, and latency is reported.
@@ -67,6 +70,18 @@ struct Kills {
 }
 
 #[derive(Debug, clap::Args)]
+struct Faults {
+    /// Kinds of nodes: `roles` are two pilots, two copilots and a tower.
+    #[arg(long, default_value = "roles", value_parser = ["roles"])]
+    mode: String,
+    /// Fail if clients wait for longer than they may, too.
+    #[arg(long)]
+    judge_times: bool,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+#[derive(Debug, clap::Args)]
 struct Minutes {
     /// Time in minutes.
     #[arg(long, default_value_t = 10)]
@@ -82,6 +97,10 @@ const KILLS_SECONDS: u64 = 60;
 /// Runs it; fails if the proof fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
+        What::Cluster(faults) => {
+            let judge = faults.judge_times.then_some(("JUDGE", 1));
+            harness_with("cluster", Extent::Rounds(120), &faults.rounds, judge)
+        }
         What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
         What::Flip(rounds) => harness("flip", Extent::Rounds(1000), rounds),
         What::Hostile(rounds) => harness("hostile", Extent::Rounds(300), rounds),
@@ -105,12 +124,23 @@ enum Extent {
 
 /// Runs one test of the proof, as many rounds as asked for.
 fn harness(name: &str, usual: Extent, rounds: &Rounds) -> anyhow::Result<()> {
+    harness_with(name, usual, rounds, None)
+}
+
+/// The same, with one more setting.
+fn harness_with(
+    name: &str,
+    usual: Extent,
+    rounds: &Rounds,
+    more: Option<(&str, u64)>,
+) -> anyhow::Result<()> {
     let mut command = test(name);
     let extent = match rounds.rounds.map_or(usual, Extent::Rounds) {
         Extent::Rounds(rounds) => ("ROUNDS", rounds),
         Extent::Seconds(seconds) => ("SECONDS", seconds),
     };
-    for (setting, value) in [extent, ("SEED", rounds.seed), ("FIRST", rounds.first)] {
+    let settings = [extent, ("SEED", rounds.seed), ("FIRST", rounds.first)];
+    for (setting, value) in settings.into_iter().chain(more) {
         command.env(format!("AIRMAIL_PROVE_{setting}"), value.to_string());
     }
     command.env("AIRMAIL_TEST_SHARDS", rounds.shards.to_string());

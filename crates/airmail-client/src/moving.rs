@@ -86,9 +86,18 @@ impl ClientContext {
         news: &News,
     ) {
         match news {
-            News::Alive(within) => responses.expect_life(*within, self.nodes.missed_max()),
+            News::Alive(within) => {
+                responses.expect_life(*within, self.nodes.missed_max());
+                self.nodes.look(node);
+            }
             News::Nodes(nodes) => self.nodes.told(node, nodes),
         }
+        moving.begin(self, node);
+    }
+
+    /// Takes note that `node` refuses what another one takes. It says so again and again, and nothing else.
+    pub(crate) fn refused(self: &Arc<Self>, node: &Node, moving: &mut Moving) {
+        self.nodes.look(node);
         moving.begin(self, node);
     }
 }

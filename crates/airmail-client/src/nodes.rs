@@ -296,6 +296,16 @@ impl Nodes {
         }
     }
 
+    /// Looks again whether to go on at another node than `node`, which lives.
+    pub(crate) fn look(&self, node: &Node) {
+        let now = self.clock.mono();
+        for side in self.sides.lock().both() {
+            if side.is_at(node) && side.choice.target(&node.address).is_none() {
+                side.choice.look(now, &node.address);
+            }
+        }
+    }
+
     /// Tells whether whoever talks to `node` for a purpose is to go on at another.
     pub(crate) fn is_to_move_from(&self, node: &Node, purpose: Purpose) -> bool {
         self.sides.lock().is_to_move_from(node, purpose)

@@ -3,6 +3,7 @@
 //!
 //! - [`waiting`]: waits that end, and say what they waited for.
 //! - [`scale`]: the amount of testing, and the tools that there are.
+//! - [`network`]: machines with addresses of their own, whose packets can be lost.
 //! - [`node`]: a node in a process of its own, and commands that talk to it.
 //! - [`shards`]: the directories of a node's shards.
 //! - [`pages`]: pages of the documentation that are made from the code.
@@ -23,6 +24,7 @@
 )]
 
 pub mod lasting;
+pub mod network;
 pub mod node;
 pub mod pages;
 #[cfg(feature = "postgres")]

@@ -67,6 +67,11 @@ impl FrameWriter {
         self.begin(message, 0);
     }
 
+    /// Adds a sign of life: a frame without a message, which a reader of a link passes over.
+    pub fn put_alive(&mut self) {
+        self.last.put_u32(0);
+    }
+
     /// The length of a frame, and its message up to the batch.
     fn begin(&mut self, head: &impl Message, batch_bytes: usize) {
         let bytes = head.encoded_len() + batch_bytes;
@@ -153,15 +158,17 @@ impl FrameReader {
         self.buffer.is_empty()
     }
 
-    /// The next message of a link, if all of it is here.
+    /// The next message of a link, if all of it is here. Signs of life are passed over.
     ///
     /// # Errors
     /// [`Malformed`]: the frame is too long, or is no such message.
     pub fn message<M: OnWire>(&mut self) -> Result<Option<M>, Malformed> {
-        match self.frame()? {
-            Some(frame) => Ok(Some(M::from_wire(M::Message::decode(frame)?)?)),
-            None => Ok(None),
+        while let Some(frame) = self.frame()? {
+            if !frame.is_empty() {
+                return Ok(Some(M::from_wire(M::Message::decode(frame)?)?));
+            }
         }
+        Ok(None)
     }
 
     fn length(&self) -> Option<usize> {

@@ -124,6 +124,30 @@ fn a_large_batch_is_sent_as_it_lies_in_memory() {
 }
 
 #[test]
+fn signs_of_life_are_passed_over_wherever_they_stand() {
+    let mut writer = FrameWriter::default();
+    writer.put_alive();
+    writer.put_alive();
+    writer.put(ToHost::Begin { generation: 7 });
+    writer.put_alive();
+    let bytes = sent(writer, 4, usize::MAX);
+    for cut in 1..bytes.len() {
+        let found = received::<ToHost>(&bytes, cut).unwrap();
+        assert!(
+            matches!(&*found, [ToHost::Begin { generation: 7 }]),
+            "{found:?}"
+        );
+    }
+    let mut nothing = FrameWriter::default();
+    nothing.put_alive();
+    assert!(
+        received::<ToHost>(&sent(nothing, 1, 1), 1)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
 fn a_frame_that_is_too_long_is_refused_by_its_length() {
     let mut reader = FrameReader::new(100);
     reader.room().put_slice(&101_u32.to_be_bytes());

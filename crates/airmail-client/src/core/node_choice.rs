@@ -72,6 +72,8 @@ pub struct NodeChoice {
     moved: Option<Mono>,
     /// Address to which the client is to move.
     target: Option<String>,
+    /// The node that the client talks to has asked it to leave.
+    leave: bool,
 }
 
 impl NodeChoice {
@@ -88,6 +90,7 @@ impl NodeChoice {
             random: SmallRng::seed_from_u64(seed),
             moved: None,
             target: None,
+            leave: false,
         }
     }
 
@@ -101,13 +104,15 @@ impl NodeChoice {
 
     /// Chooses the address to talk to next.
     pub fn choose(&mut self, now: Mono) -> String {
-        self.target = None;
+        (self.target, self.leave) = (None, false);
         let told: Vec<ServingNode> = self.usable(now, None);
         if let Some(address) = self.nearest(told) {
             return address;
         }
         let seeds: Vec<String> = self.seeds.clone();
-        let fresh = seeds.iter().filter(|seed| !self.is_avoided(now, seed));
+        let fresh = seeds
+            .iter()
+            .filter(|seed| !self.is_avoided(now, seed) && self.serves(seed) != Some(false));
         let nearest = fresh.clone().map(|seed| self.distance_of_seed(seed)).min();
         let fresh: Vec<&String> = fresh
             .filter(|seed| Some(self.distance_of_seed(seed)) == nearest)
@@ -142,26 +147,44 @@ impl NodeChoice {
     /// Takes note of what the node at `address`, to which the client talks, tells of nodes; decides whether to move.
     pub fn told(&mut self, now: Mono, address: &str, nodes: &Nodes) {
         self.learn(nodes);
+        self.leave = nodes.leave;
         if nodes.leave {
             self.avoid(now, address);
         }
-        self.target = if nodes.leave || self.serves(address) == Some(false) {
-            let others = self.usable(now, Some(address));
-            self.nearest(others)
-        } else {
-            self.better(now, address)
-        };
+        self.look(now, address);
+        if self.target.is_none() && !nodes.leave {
+            self.target = self.less_loaded(now, address);
+        }
+    }
+
+    /// Decides again whether to move from the node at `address`, as time has passed: another one may be there that was
+    /// avoided before.
+    pub fn look(&mut self, now: Mono, address: &str) {
+        let is_forced = self.leave || self.serves(address) == Some(false);
+        let mut others = self.usable(now, Some(address));
+        if !is_forced {
+            if self.is_at_rest(now) {
+                return;
+            }
+            let Some(own) = self.told_of(address) else {
+                // Input: it is not known where it is, so nothing is nearer.
+                return;
+            };
+            let distance = self.distance(own);
+            others.retain(|node| self.distance(node) < distance);
+        }
+        self.target = self.nearest(others);
     }
 
     /// Tells whether the node at `address` serves the purpose, if that is known: one that is not among those that were
-    /// told of serves nothing.
+    /// told of any more serves nothing.
     #[must_use]
     pub fn serves(&self, address: &str) -> Option<bool> {
-        if self.told.is_empty() {
-            return None;
+        if let Some(node) = self.told_of(address) {
+            return Some(self.purpose.is_served_by(node));
         }
-        let node = self.told_of(address);
-        Some(node.is_some_and(|node| self.purpose.is_served_by(node)))
+        let was_met = self.names.contains_key(address);
+        (was_met && !self.told.is_empty()).then_some(false)
     }
 
     /// Gives the address to which a client that talks to `address` is to move, if it is to.
@@ -174,25 +197,22 @@ impl NodeChoice {
     pub fn moved(&mut self, now: Mono, from: &str) {
         self.avoid(now, from);
         self.moved = Some(now);
-        self.target = None;
+        (self.target, self.leave) = (None, false);
     }
 
-    /// A better node than the one at `address`, which serves.
-    fn better(&mut self, now: Mono, address: &str) -> Option<String> {
-        let rests = |moved: Mono| now < moved.plus(AVOIDED);
-        if self.moved.is_some_and(rests) {
+    /// Tells whether the client has moved without need so lately that it stays where it is.
+    fn is_at_rest(&self, now: Mono) -> bool {
+        self.moved.is_some_and(|moved| now < moved.plus(AVOIDED))
+    }
+
+    /// A node that is as near as the one at `address` and has fewer clients, with the probability that makes them even.
+    fn less_loaded(&mut self, now: Mono, address: &str) -> Option<String> {
+        if self.is_at_rest(now) {
             return None;
         }
         let own = self.told_of(address)?.clone();
         let distance = self.distance(&own);
         let others = self.usable(now, Some(address));
-        let nearest = others.iter().map(|node| self.distance(node)).min()?;
-        if nearest < distance {
-            return self.nearest(others);
-        }
-        if nearest > distance {
-            return None;
-        }
         let peers = others.iter().filter(|node| self.distance(node) == distance);
         let least = peers.clone().min_by_key(|node| node.connections)?;
         let all: f64 = peers.clone().map(|node| f64::from(node.connections)).sum();
@@ -282,7 +302,11 @@ impl NodeChoice {
     fn longest_avoided(&self) -> String {
         let told = self.told.iter().map(|node| &node.address);
         let all = self.seeds.iter().chain(told);
-        let since = |address: &&String| self.avoided.get(*address).copied();
+        // One that serves something else is no way out, but there may be no other.
+        let since = |address: &&String| {
+            let is_of_no_use = self.serves(address) == Some(false);
+            (is_of_no_use, self.avoided.get(*address).copied())
+        };
         all.min_by_key(since).cloned().unwrap_or_default()
     }
 }

@@ -108,10 +108,14 @@ impl PublishStream {
                     };
                     match response {
                         Ok(Some(v1::PublishResponse { kind: Some(kind) })) => {
-                            let Some(news) = news_of(&kind) else {
-                                return PublishEvent::Response(kind);
-                            };
-                            self.shared.heard(node, responses, moving, &news);
+                            if let Some(news) = news_of(&kind) {
+                                self.shared.heard(node, responses, moving, &news);
+                                continue;
+                            }
+                            if is_elsewhere(&kind) {
+                                self.shared.refused(node, moving);
+                            }
+                            return PublishEvent::Response(kind);
                         }
                         Ok(Some(v1::PublishResponse { kind: None })) => {}
                         ended => {
@@ -189,4 +193,14 @@ fn news_of(kind: &v1::publish_response::Kind) -> Option<News> {
         v1::publish_response::Kind::Nodes(nodes) => Some(News::Nodes(nodes_from_proto(nodes))),
         _ => None,
     }
+}
+
+/// Tells whether a response refuses a batch because another node takes it.
+fn is_elsewhere(kind: &v1::publish_response::Kind) -> bool {
+    let v1::publish_response::Kind::Acks(acks) = kind else {
+        return false;
+    };
+    // All of a stream's batches are refused for this reason, or none.
+    let error = acks.acks.first().and_then(|ack| ack.error.as_ref());
+    error.is_some_and(|error| error.code == u32::from(ErrorCode::Elsewhere as u16))
 }

@@ -3,6 +3,9 @@
 //! Both directions are one task, on the thread of the shard whose port it is. It sends as soon as there is
 //! something, and all that has gathered meanwhile in one write; a port that is full is not read for, so that the
 //! other side's window closes.
+//!
+//! A link on which nothing is said carries signs of life, so that one whose other end stands still or is cut off is
+//! found long before TCP would. They come from the shard's own thread: one that has no turns is silent.
 
 use super::link_end::LinkEnd;
 use crate::metrics::cluster::LinkBytes;
@@ -11,20 +14,39 @@ use airmail_wire::{Carrier, FrameReader, FrameWriter, OnWire, PortLimits, WirePo
 use bytes::Buf as _;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes that are encoded before they are written.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// Time without a word after which a sign of life is sent.
+const ALIVE_EVERY: Duration = Duration::from_millis(300);
+/// Such times in which nothing came, after which the other end is lost.
+const MISSED_MAX: u32 = 5;
 
 /// Wakes both directions: one waits for something to send, the other for room.
 #[derive(Debug, Default)]
 struct Woken {
     to_send: Notify,
     room: Notify,
+}
+
+/// Things that have happened on a connection since somebody looked.
+#[derive(Debug, Default)]
+struct Happened {
+    sent: AtomicBool,
+    received: AtomicBool,
+    /// Nothing is read, because the port has no room.
+    is_full: AtomicBool,
+    /// A sign of life is due.
+    alive_due: AtomicBool,
 }
 
 /// One who carries what a port says, over one connection after another.
@@ -56,11 +78,13 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         stop: &CancellationToken,
     ) -> LinkEnd {
         let (read, write) = stream.split();
+        let happened = Happened::default();
         self.carrier.up();
         // Dropped in mid-write at the worst: the connection is of no use then.
         let end = tokio::select! {
-            Err(end) = self.receive(read, reader, bytes) => end,
-            Err(end) = self.send(write, bytes) => end,
+            Err(end) = self.receive(read, reader, (bytes, &happened)) => end,
+            Err(end) = self.send(write, (bytes, &happened)) => end,
+            Err(end) = self.watch(&happened) => end,
             () = stop.cancelled() => LinkEnd::Stopping,
         };
         self.carrier.cut();
@@ -71,14 +95,16 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         mut read: ReadHalf<'_>,
         mut reader: FrameReader,
-        bytes: &LinkBytes,
+        (bytes, happened): (&LinkBytes, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         loop {
             let mut has_given = false;
             loop {
                 if !self.carrier.has_room() {
                     self.carrier.wake();
+                    happened.is_full.store(true, Ordering::Relaxed);
                     self.woken.room.notified().await;
+                    happened.is_full.store(false, Ordering::Relaxed);
                     continue;
                 }
                 let Some(message) = reader.message()? else {
@@ -94,13 +120,14 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
                 0 => return Err(LinkEnd::Closed),
                 length => bytes.received.inc_by(length as u64),
             };
+            happened.received.store(true, Ordering::Relaxed);
         }
     }
 
     async fn send(
         &self,
         mut write: WriteHalf<'_>,
-        bytes: &LinkBytes,
+        (bytes, happened): (&LinkBytes, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         let mut writer = FrameWriter::default();
         loop {
@@ -110,12 +137,67 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
                 };
                 writer.put(message);
             }
+            if happened.alive_due.swap(false, Ordering::Relaxed) && !writer.has_remaining() {
+                writer.put_alive();
+            }
             if writer.has_remaining() {
                 let length = write.write_buf(&mut writer).await?;
                 bytes.sent.inc_by(length as u64);
+                happened.sent.store(true, Ordering::Relaxed);
             } else {
                 self.woken.to_send.notified().await;
             }
         }
+    }
+
+    /// Has signs of life sent, and ends when none come.
+    async fn watch(&self, happened: &Happened) -> Result<Infallible, LinkEnd> {
+        let mut missed = 0;
+        loop {
+            // One that stood still itself has missed one time, however long that was.
+            sleep(ALIVE_EVERY).await;
+            if !happened.sent.swap(false, Ordering::Relaxed) {
+                happened.alive_due.store(true, Ordering::Relaxed);
+                self.woken.to_send.notify_one();
+            }
+            let is_full = happened.is_full.load(Ordering::Relaxed);
+            if happened.received.swap(false, Ordering::Relaxed) || is_full {
+                missed = 0;
+            } else {
+                missed += 1;
+            }
+            if missed >= MISSED_MAX {
+                return Err(LinkEnd::Silent);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::cluster::ClusterMetrics;
+    use airmail_link::{FromHost, ToHost};
+    use airmail_wire::FRAME_BYTES_MAX;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn an_end_that_says_nothing_is_lost_and_was_told_that_this_one_lives() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut other, _) = listener.accept().await.unwrap();
+        let (_port, carrying) = Carrying::<ToHost, FromHost>::port(Arc::new(|| {}));
+        let bytes = ClusterMetrics::default().link_bytes("other");
+        let reader = FrameReader::new(FRAME_BYTES_MAX);
+        let stop = CancellationToken::new();
+        let end = carrying.carry(stream, reader, &bytes, &stop).await;
+        assert!(matches!(end, LinkEnd::Silent), "{end}");
+        let mut heard = Vec::new();
+        other.read_to_end(&mut heard).await.unwrap();
+        assert!(
+            heard.len() >= 4 && heard.iter().all(|byte| *byte == 0),
+            "{heard:?}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Before it has a shard of its own it asks what there is (`Remote::find`): how many shards, which logs are where, what
 //! the storage can do. A `Dialer` then keeps one link: it connects, carries what the port says until the
-//! connection ends, and begins again. Between two attempts it waits, longer each time, up to a second.
+//! connection ends, and begins again. Between two attempts it waits, longer each time, up to half a second.
 //!
 //! Which shard has which log does not change while this process runs. If the other node comes back with another
 //! number of shards, its links are refused here, and the log says that this process has to be started anew.
@@ -25,13 +25,14 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Time that a connection may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a connection may take: if it takes longer, something was lost on the way, and another attempt is sooner
+/// there than the system's next.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 /// Time that a name may be in use: longer than links last whose other end is gone.
 const NAME_PATIENCE: Duration = Duration::from_secs(15);
 /// Pauses between attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Where the other node is, and what it has.
 #[derive(Clone, Debug)]

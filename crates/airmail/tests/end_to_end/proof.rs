@@ -5,6 +5,7 @@
 //! runs: the same code, a few rounds.
 //!
 //! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
+//! - `cluster`: nodes of a cluster killed, stopped, cut off, drained, under publishers and subscribers.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
 //! - `collect`: brokers and collectors killed while records go from one Kafka cluster to another.
@@ -15,6 +16,7 @@
 //! A seed gives the same choices again, not the same schedule: processes and threads are real. So a
 //! failure keeps the data directory too, and says where.
 
+mod cluster;
 #[cfg(feature = "kafka")]
 mod collect;
 mod damage;

@@ -196,6 +196,36 @@ fn whoever_is_at_a_node_of_another_role_goes_to_one_that_serves() {
     }
 }
 
+#[test]
+fn whoever_has_no_way_to_a_node_that_serves_goes_there_as_soon_as_there_is_one() {
+    let seeds = ["10.0.0.1:7400", "10.0.0.2:7400"]
+        .map(str::to_owned)
+        .to_vec();
+    let mut choice = NodeChoice::new(seeds, Purpose::Publish, Place::default(), 1);
+    let roles = |number, pilot| ServingNode {
+        pilot,
+        ..node(number, 0)
+    };
+    choice.met("10.0.0.1:7400", "g1");
+    choice.met("10.0.0.2:7400", "g2");
+    // The only pilot has failed, and is the best that there is.
+    choice.learn(&told([roles(1, false), roles(2, true)]));
+    choice.failed(at(0), "10.0.0.2:7400");
+    assert_eq!(choice.choose(at(1)), "10.0.0.2:7400");
+    // It is not told of at first, then it is, and still avoided; nobody tells anything later.
+    choice.told(at(2), "10.0.0.1:7400", &told([roles(1, false)]));
+    assert_eq!(choice.target("10.0.0.1:7400"), None);
+    choice.failed(at(3), "10.0.0.2:7400");
+    choice.told(
+        at(3),
+        "10.0.0.1:7400",
+        &told([roles(1, false), roles(2, true)]),
+    );
+    assert_eq!(choice.target("10.0.0.1:7400"), None);
+    choice.look(at(14), "10.0.0.1:7400");
+    assert_eq!(choice.target("10.0.0.1:7400"), Some("10.0.0.2:7400"));
+}
+
 /// Clients that all began at one node, and are told once a second how many there are at each.
 #[test]
 fn clients_spread_evenly_over_nodes_by_themselves_and_then_stay() {

@@ -6,7 +6,7 @@ mod publishing;
 
 use super::reading;
 use super::stamp::Stamp;
-use super::victim::Victim;
+use super::victim::{self, Victim};
 use airmail_client::{Client, Error, ErrorCode, Position, Start};
 use airmail_model::{Limits, Message, TopicName};
 use airmail_testkit::waiting::{Waiting, alive, waiting};
@@ -19,9 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 
 pub(crate) use following::Saved;
 
@@ -52,6 +54,33 @@ pub(crate) struct Tally {
     /// Messages of which it was told that it is not known whether they are stored, as (publisher,
     /// topic, number). `None`: there may be none such.
     unknown: Option<Mutex<BTreeSet<(u32, u32, u64)>>>,
+    /// Times of acks, by publisher.
+    acked: Mutex<BTreeMap<u32, Waits>>,
+}
+
+/// Times at which something came, as far as they were longer than usual.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waits {
+    last: Option<Instant>,
+    /// The longest time without anything since the last mark.
+    pub(crate) longest: Duration,
+    /// The first time that something came after the mark.
+    pub(crate) first: Option<Instant>,
+}
+
+impl Waits {
+    /// Something has come.
+    fn come(&mut self) {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            self.longest = self.longest.max(now - last);
+        }
+        self.first.get_or_insert(now);
+    }
+
+    fn mark(&mut self) {
+        (self.longest, self.first) = (Duration::ZERO, None);
+    }
 }
 
 impl Tally {
@@ -65,6 +94,12 @@ impl Tally {
     pub(crate) fn check(&self) {
         let wrong = self.wrong.lock().clone();
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+    }
+
+    /// Takes acks of this many messages of a publisher.
+    fn stored(&self, publisher: u32, count: u64) {
+        self.acknowledged.fetch_add(count, Ordering::Relaxed);
+        self.acked.lock().entry(publisher).or_default().come();
     }
 
     /// Takes a failure of these messages; it may only be that their outcome is not known.
@@ -109,7 +144,8 @@ pub(crate) struct Load {
     pub(crate) topics: Vec<Topic>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) runtime: Runtime,
-    victim: Victim,
+    /// Addresses of the nodes, with commas between them.
+    addresses: String,
     publishers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
     _alive: Waiting,
@@ -118,6 +154,11 @@ pub(crate) struct Load {
 impl Load {
     /// A load of the given topics on a node that runs; nothing of it runs yet.
     pub(crate) fn new(victim: &Victim, topics: Vec<Topic>) -> Load {
+        Load::at(victim.address.clone(), topics)
+    }
+
+    /// A load of the given topics on nodes at these addresses; nothing of it runs yet.
+    pub(crate) fn at(addresses: String, topics: Vec<Topic>) -> Load {
         let tally = Tally {
             sent: Mutex::default(),
             numbered: Mutex::default(),
@@ -126,6 +167,7 @@ impl Load {
             stop: AtomicBool::new(false),
             wrong: Mutex::default(),
             unknown: None,
+            acked: Mutex::default(),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -136,7 +178,7 @@ impl Load {
             topics,
             tally: Arc::new(tally),
             runtime,
-            victim: victim.clone(),
+            addresses,
             publishers: Vec::new(),
             followers: Vec::new(),
             _alive: alive("a load"),
@@ -154,7 +196,7 @@ impl Load {
     /// A client of the load's.
     pub(crate) fn connect(&self) -> Client {
         let _waiting = waiting("a connection");
-        let connect = self.victim.client().connect();
+        let connect = victim::client(&self.addresses).connect();
         self.runtime.block_on(connect).unwrap()
     }
 
@@ -272,6 +314,32 @@ impl Load {
                 );
             }
         }
+    }
+
+    /// Begins to look anew how long publishers and subscribers wait.
+    pub(crate) fn mark(&self) {
+        self.tally.acked.lock().values_mut().for_each(Waits::mark);
+        for follower in &self.followers {
+            follower.seen.lock().waits.mark();
+        }
+    }
+
+    /// Times of all publishers and subscribers since the mark.
+    pub(crate) fn waits(&self) -> Vec<Waits> {
+        let followers = self
+            .followers
+            .iter()
+            .map(|follower| follower.seen.lock().waits);
+        let acked = self.tally.acked.lock();
+        acked.values().copied().chain(followers).collect()
+    }
+
+    /// Waits until something has come to every publisher and subscriber since the mark.
+    pub(crate) fn wait_for_all(&self) {
+        airmail_testkit::node::wait_until("something to come to everyone", || {
+            self.tally.check();
+            self.waits().iter().all(|waits| waits.first.is_some())
+        });
     }
 
     /// Waits until something more is acknowledged, and received.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Settings of every node here.
-const SETTINGS: [(&str, &str); 6] = [
+pub(crate) const SETTINGS: [(&str, &str); 6] = [
     ("AIRMAIL_STORAGE_SEGMENT_BYTES", "1280KiB"),
     ("AIRMAIL_LIMITS_FRAME_BYTES", "256KiB"),
     ("AIRMAIL_LIMITS_MESSAGE_BYTES", "128KiB"),
@@ -20,6 +20,18 @@ const SETTINGS: [(&str, &str); 6] = [
     ("AIRMAIL_LIMITS_CREDIT_BYTES", "256KiB"),
     ("AIRMAIL_LOG_LEVEL", "warn"),
 ];
+
+/// Settings of a client of these addresses that does not give up, and comes back quickly.
+pub(crate) fn client(addresses: &str) -> ClientBuilder {
+    Client::builder()
+        .url(format!("airmail://{addresses}"))
+        .delivery_timeout(Duration::from_secs(600))
+        .connect_timeout(Duration::from_secs(60))
+        .backoff(BackoffConfig {
+            base: Duration::from_millis(5),
+            cap: Duration::from_millis(100),
+        })
+}
 
 /// A data directory, and the address of whichever node runs on it.
 #[derive(Clone, Debug)]
@@ -60,16 +72,9 @@ impl Victim {
         child.wait().unwrap();
     }
 
-    /// Settings of a client that does not give up, and comes back quickly.
+    /// Settings of a client of it.
     pub(crate) fn client(&self) -> ClientBuilder {
-        Client::builder()
-            .url(format!("airmail://{}", self.address))
-            .delivery_timeout(Duration::from_secs(600))
-            .connect_timeout(Duration::from_secs(60))
-            .backoff(BackoffConfig {
-                base: Duration::from_millis(5),
-                cap: Duration::from_millis(100),
-            })
+        client(&self.address)
     }
 
     /// The directory of the shard that has stored the most.

@@ -1,6 +1,6 @@
 //! One subscriber of a load: it knows the next message of each publisher.
 
-use super::{Tally, Topic};
+use super::{Tally, Topic, Waits};
 use crate::proof::stamp::Stamp;
 use airmail_client::{Client, Error, GapReason, Item, Position, Start};
 use parking_lot::Mutex;
@@ -31,6 +31,7 @@ pub(super) struct Seen {
     /// Numbers that did not come, by publisher.
     pub(super) skipped: Vec<(u32, Range<u64>)>,
     pub(super) last: u64,
+    pub(super) waits: Waits,
 }
 
 /// Where a subscriber that was stopped may go on.
@@ -123,6 +124,7 @@ impl Following {
             Ok(Some(Item::Message(message))) => {
                 let mut seen = self.seen.lock();
                 seen.take(&self.topic, message.sequence.0, &message.payload)?;
+                seen.waits.come();
                 self.tally.received.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }

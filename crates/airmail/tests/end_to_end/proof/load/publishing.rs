@@ -92,7 +92,7 @@ impl Publishing {
         self.acks.spawn(async move {
             match ack.await {
                 Ok(published) => {
-                    tally.acknowledged.fetch_add(1, Ordering::Relaxed);
+                    tally.stored(stamp.publisher, 1);
                     let number = published.sequence.0;
                     tally.numbered.lock().insert(stamp, number);
                 }
@@ -108,7 +108,7 @@ impl Publishing {
         match ack.await {
             Ok(summary) => {
                 let stored = summary.stored;
-                self.tally.acknowledged.fetch_add(stored, Ordering::Relaxed);
+                self.tally.stored(self.id, stored);
                 if stored != count {
                     self.tally.failed(first, count, summary.error.as_ref());
                 }

@@ -1,0 +1,172 @@
+//! A cluster of two pilots, two copilots and a tower, each of them killed, stopped, cut off from all others (both ways
+//! or one), drained, and joined by another, over and over, with publishers and subscribers left running.
+//!
+//! What must hold is what `kill` says, for whatever node it is that is hurt: none lost, none twice, none reordered. How
+//! long clients wait is told: for a gateway from the fault on, and for the only tower from when it is back. With
+//! `AIRMAIL_PROVE_JUDGE` it is judged.
+
+mod nodes;
+mod times;
+
+use super::Plan;
+use super::load::{Load, Topic};
+use airmail_testkit::network::Cut;
+use airmail_testkit::scale;
+use nodes::{Nodes, Who};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::thread;
+use std::time::Duration;
+use times::Times;
+
+const PUBLISHERS: u64 = 4;
+/// Messages a second of each publisher.
+const RATE: u64 = 3_000;
+const TOPICS: u32 = 4;
+/// Subscribers of each topic.
+const FOLLOWERS: u32 = 2;
+
+/// Hurts of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    Stop,
+    Cut(Cut),
+    Drain,
+    Join,
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_fail() {
+    let is_sample = scale::prove("ROUNDS").is_none();
+    let plan = Plan::new("cluster", 2);
+    let directory = tempfile::tempdir().unwrap();
+    let mut nodes = Nodes::start(directory.path());
+    let topics: Vec<Topic> = (0..TOPICS)
+        .map(|index| Topic {
+            namespace: "default",
+            name: format!("topic-{index}"),
+            index,
+            reserves: false,
+        })
+        .collect();
+    let mut choices = plan.choices(u64::MAX);
+    let mut load = Load::at(nodes.addresses(), topics);
+    for _ in 0..PUBLISHERS {
+        load.publish(choices.random(), RATE);
+    }
+    for topic in load.topics.clone() {
+        (0..FOLLOWERS).for_each(|_| load.follow(&topic, false));
+    }
+    load.wait_for_all();
+    let mut times = Times::default();
+    for round in plan.rounds() {
+        let _watch = plan.watch(round, directory.path());
+        let mut choices = plan.choices(round);
+        let (who, fault) = drawn(round, nodes.has_network(), &mut choices);
+        let hold = match (is_sample, round % 10) {
+            (true, _) => Duration::from_secs(2),
+            (false, 9) => Duration::from_secs(20),
+            (false, _) => Duration::from_secs(5),
+        };
+        hurt(&mut nodes, &load, (who, fault), hold, &mut times);
+        nodes.wait_until_well();
+        plan.tell(round, &format!("{who:?} {fault:?}: {times}"));
+    }
+    let last = plan.rounds().end;
+    let _watch = plan.watch(last, directory.path());
+    load.stop_publishing();
+    load.wait_for_followers();
+    let messages = load.check_history();
+    plan.tell(last, &format!("clean: {messages} messages; {times}"));
+    if scale::prove("JUDGE").is_some() {
+        times.judge();
+    }
+}
+
+/// The node that is hurt in a round, and how.
+fn drawn(round: u64, has_network: bool, choices: &mut SmallRng) -> (Who, Fault) {
+    // One after the other, so that as many rounds are of each.
+    let who = match round % 5 {
+        4 => Who::Tower,
+        gateway => Who::Gateway(gateway as usize),
+    };
+    let faults = if has_network { 10 } else { 7 };
+    let fault = match choices.random_range(0..faults) {
+        0..3 => Fault::Kill,
+        3..5 => Fault::Stop,
+        5 => Fault::Drain,
+        6 => Fault::Join,
+        7 => Fault::Cut(Cut::Both),
+        8 => Fault::Cut(Cut::Sent),
+        _ => Fault::Cut(Cut::Received),
+    };
+    match (who, fault) {
+        // The only tower has nobody to give its logs to.
+        (Who::Tower, Fault::Drain | Fault::Join) => (who, Fault::Kill),
+        other => other,
+    }
+}
+
+/// Hurts a node, keeps it so for a while, and has it be well again.
+fn hurt(
+    nodes: &mut Nodes,
+    load: &Load,
+    (who, fault): (Who, Fault),
+    hold: Duration,
+    times: &mut Times,
+) {
+    let name = nodes.name(who);
+    load.mark();
+    match fault {
+        Fault::Kill => {
+            nodes.kill(who);
+            if let Who::Gateway(_) = who {
+                nodes.wait_for_fault(&name, hold);
+            }
+        }
+        Fault::Stop => {
+            nodes.set_still(who, true);
+            nodes.wait_for_fault(&name, hold);
+        }
+        Fault::Cut(cut) => {
+            nodes.cut(who, cut, true);
+            nodes.wait_for_fault(&name, hold);
+        }
+        Fault::Drain => {
+            nodes.drain(who);
+            load.wait_for_all();
+            times.take("drained", load, None);
+            nodes.stop(who);
+        }
+        Fault::Join => {
+            nodes.join_and_leave(hold.min(Duration::from_secs(2)));
+            load.wait_for_all();
+            times.take("joined and left", load, None);
+            return;
+        }
+    }
+    if let (Who::Gateway(_), Fault::Kill | Fault::Stop | Fault::Cut(_)) = (who, fault) {
+        let what = if fault == Fault::Kill {
+            "gateway killed"
+        } else {
+            "gateway stopped or cut"
+        };
+        load.wait_for_all();
+        times.take(what, load, None);
+    }
+    match fault {
+        Fault::Kill | Fault::Drain => nodes.start_again(who),
+        Fault::Stop => nodes.set_still(who, false),
+        Fault::Cut(cut) => nodes.cut(who, cut, false),
+        Fault::Join => {}
+    }
+    if who == Who::Tower {
+        let back = times.now();
+        load.mark();
+        load.wait_for_all();
+        times.take("tower, from when it is back", load, Some(back));
+    }
+    // A moment of peace, so that one fault is not another's.
+    thread::sleep(Duration::from_millis(500));
+}

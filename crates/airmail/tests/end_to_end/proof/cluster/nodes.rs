@@ -1,0 +1,251 @@
+//! The nodes of the cluster under proof: each on a machine of its own, where the system lets such be made, else all on
+//! loopback, where nobody can be cut off.
+
+use super::super::victim::SETTINGS;
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::network::{Cut, Machine, Network};
+use airmail_testkit::node::{self, Node, airmail, wait_until};
+use airmail_testkit::scale;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Number of gateways: two pilots, two copilots.
+const GATEWAYS: usize = 4;
+const NAMES: [&str; GATEWAYS] = ["pilot-1", "pilot-2", "copilot-1", "copilot-2"];
+/// Time within which a fault is shown by the others, where it lasts for so long.
+const SHOWN: Duration = Duration::from_secs(5);
+
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    Gateway(usize),
+    Tower,
+}
+
+/// A node's place, whether it runs or not.
+struct Place {
+    name: String,
+    /// Where clients connect.
+    address: String,
+    machine: Option<Machine>,
+    node: Option<Node>,
+}
+
+/// See the module's documentation.
+pub(super) struct Nodes {
+    gateways: Vec<Place>,
+    tower: Place,
+    /// A node that comes and goes.
+    joiner: Place,
+    /// Where other nodes reach the tower.
+    cluster: String,
+    data: PathBuf,
+    secret: PathBuf,
+    /// Dropped after the nodes.
+    network: Option<Network>,
+}
+
+impl Nodes {
+    /// Starts all of them.
+    pub(super) fn start(directory: &Path) -> Nodes {
+        let secret = directory.join("secret");
+        fs::write(&secret, "s".repeat(40)).unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut network = Network::new();
+        if network.is_none() {
+            scale::say("proof of clusters: no machines can be made here, so no node is cut off\n");
+        }
+        let mut place = |name: &str| {
+            let machine = network.as_mut().map(|network| network.machine().unwrap());
+            let address = match (&network, machine) {
+                (Some(network), Some(machine)) => format!("{}:7400", network.address_of(machine)),
+                _ => lasting_address(),
+            };
+            Place {
+                name: name.to_owned(),
+                address,
+                machine,
+                node: None,
+            }
+        };
+        let tower = place("tower");
+        let gateways = NAMES.map(&mut place).into_iter().collect();
+        let joiner = place("joiner");
+        let cluster = match (&network, tower.machine) {
+            (Some(network), Some(machine)) => format!("{}:7402", network.address_of(machine)),
+            _ => lasting_address(),
+        };
+        let mut nodes = Nodes {
+            gateways,
+            tower,
+            joiner,
+            cluster,
+            data: directory.join("data"),
+            secret,
+            network,
+        };
+        nodes.start_again(Who::Tower);
+        (0..GATEWAYS).for_each(|gateway| nodes.start_again(Who::Gateway(gateway)));
+        nodes.wait_until_well();
+        nodes
+    }
+
+    pub(super) fn has_network(&self) -> bool {
+        self.network.is_some()
+    }
+
+    /// Addresses of all gateways, for clients.
+    pub(super) fn addresses(&self) -> String {
+        let addresses: Vec<&str> = self.gateways.iter().map(|place| &*place.address).collect();
+        addresses.join(",")
+    }
+
+    pub(super) fn name(&self, who: Who) -> String {
+        self.place(who).name.clone()
+    }
+
+    fn place(&self, who: Who) -> &Place {
+        match who {
+            Who::Gateway(gateway) => &self.gateways[gateway],
+            Who::Tower => &self.tower,
+        }
+    }
+
+    fn place_mut(&mut self, who: Who) -> &mut Place {
+        match who {
+            Who::Gateway(gateway) => &mut self.gateways[gateway],
+            Who::Tower => &mut self.tower,
+        }
+    }
+
+    /// Starts a node that does not run.
+    pub(super) fn start_again(&mut self, who: Who) {
+        let place = self.place(who);
+        let mut command = self.command(place);
+        match who {
+            Who::Tower => {
+                command.args(["--roles", "tower", "--cluster", &self.cluster]);
+                command.arg("--data").arg(&self.data);
+            }
+            Who::Gateway(_) => {
+                let role = place.name.split('-').next().unwrap_or_default();
+                command.args(["--roles", role, "--join", &self.cluster]);
+            }
+        }
+        let node = Node::spawn(self.on_machine(place, command));
+        self.place_mut(who).node = Some(node);
+    }
+
+    fn command(&self, place: &Place) -> Command {
+        let http = match place.address.rsplit_once(':') {
+            Some((host, _)) => format!("{host}:0"),
+            None => place.address.clone(),
+        };
+        let mut command = airmail();
+        command.args(["serve", "--name", &place.name, "--listen", &place.address]);
+        command.args(["--http", &http]);
+        command
+            .arg("--secret-file")
+            .arg(&self.secret)
+            .envs(SETTINGS);
+        if place.machine.is_some() {
+            command.arg("--allow-anyone");
+        }
+        command
+    }
+
+    fn on_machine(&self, place: &Place, command: Command) -> Command {
+        match (&self.network, place.machine) {
+            (Some(network), Some(machine)) => network.on(machine, &command),
+            _ => command,
+        }
+    }
+
+    pub(super) fn kill(&mut self, who: Who) {
+        self.place_mut(who).node.take().unwrap().kill();
+    }
+
+    pub(super) fn stop(&mut self, who: Who) {
+        let status = self.place_mut(who).node.take().unwrap().stop();
+        assert!(status.success(), "{who:?}: {status}");
+    }
+
+    pub(super) fn set_still(&self, who: Who, still: bool) {
+        self.place(who).node.as_ref().unwrap().set_still(still);
+    }
+
+    pub(super) fn cut(&self, who: Who, cut: Cut, on: bool) {
+        if let (Some(network), Some(machine)) = (&self.network, self.place(who).machine) {
+            network.cut(machine, cut, on);
+        }
+    }
+
+    /// Drains a gateway, asked of another.
+    pub(super) fn drain(&self, who: Who) {
+        let other = self.other(&self.place(who).name);
+        other.run(&["cluster", "drain", &self.place(who).name]).ok();
+    }
+
+    /// Has another gateway come, and leave in order.
+    pub(super) fn join_and_leave(&mut self, stay: Duration) {
+        let mut command = self.command(&self.joiner);
+        command.args(["--roles", "pilot,copilot", "--join", &self.cluster]);
+        let joiner = Node::spawn(self.on_machine(&self.joiner, command));
+        thread::sleep(stay);
+        assert!(joiner.stop().success());
+    }
+
+    /// A gateway that runs, other than the one of this name.
+    fn other(&self, name: &str) -> &Node {
+        let others = self.gateways.iter().filter(|place| place.name != name);
+        let mut others = others.filter_map(|place| place.node.as_ref());
+        others.next().unwrap()
+    }
+
+    /// Keeps a fault for `hold`. Another node has to show it meanwhile, if there is time.
+    pub(super) fn wait_for_fault(&self, name: &str, hold: Duration) {
+        let begun = Instant::now();
+        let mut shown = false;
+        while begun.elapsed() < hold {
+            if !shown && hold >= SHOWN {
+                let status = status(self.other(name));
+                shown = status.is_some_and(|(faults, code)| code == 1 && faults.contains(name));
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let slow = scale::prove("JUDGE").is_none();
+        assert!(
+            shown || hold < SHOWN || slow,
+            "a fault of {name} is not shown"
+        );
+    }
+
+    /// Waits until every node says that all is well.
+    pub(super) fn wait_until_well(&self) {
+        for place in self.gateways.iter().chain([&self.tower]) {
+            let Some(node) = &place.node else {
+                continue;
+            };
+            wait_until(
+                &format!("all to be well, as {} sees it", place.name),
+                || status(node).is_some_and(|(_, code)| code == 0),
+            );
+        }
+    }
+}
+
+/// Faults that a node shows, in words, and the exit code with which it does.
+fn status(node: &Node) -> Option<(String, i32)> {
+    let done = node::run(
+        &mut node.airmail(&["cluster", "status", "--json", "--timeout", "2s"]),
+        b"",
+    );
+    let status: Value = serde_json::from_str(&done.stdout).ok()?;
+    Some((status["faults"].to_string(), done.code?))
+}
