@@ -5,7 +5,7 @@
 
 use crate::commands::{
     bench, check, clock, cluster, collect, context, flow, history, kafka, lines, mailbox,
-    namespace, publish, serve, subscribe, target, topics,
+    namespace, plan, publish, serve, subscribe, target, topics,
 };
 use airmail_node::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -104,6 +104,8 @@ pub enum Command {
     Clock(Asking<clock::ClockArgs>),
     /// Show the nodes of a cluster, or have one's clients go elsewhere.
     Cluster(Asking<cluster::ClusterArgs>),
+    /// Tell how many machines a number of topics takes.
+    Plan(plan::PlanArgs),
     /// Measure a node.
     Bench(bench::BenchArgs),
     /// Look at Kafka clusters.
@@ -191,6 +193,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Clock(asking) => ask(clock::run, asking, options),
         Command::Cluster(asking) => ask(cluster::run, asking, options),
         Command::Context(args) => context::run(args, &environment),
+        Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Kafka(args) => kafka::run(&args),
         Command::Collect(args) => collect::run(&args),
@@ -214,6 +217,7 @@ impl Command {
             Command::Serve(_)
             | Command::Context(_)
             | Command::Check(_)
+            | Command::Plan(_)
             | Command::Bench(_)
             | Command::Kafka(_)
             | Command::Collect(_) => false,

@@ -28,7 +28,7 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// Time without a word after which a sign of life is sent.
 const ALIVE_EVERY: Duration = Duration::from_millis(300);
-/// Such times in which nothing came, after which the other end is lost.
+/// Number of such times in which nothing came, after which the other end is lost.
 const MISSED_MAX: u32 = 5;
 
 /// Wakes both directions: one waits for something to send, the other for room.

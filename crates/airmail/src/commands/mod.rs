@@ -20,6 +20,7 @@ pub mod lines;
 mod listening;
 pub mod mailbox;
 pub mod namespace;
+pub mod plan;
 pub mod publish;
 pub mod serve;
 pub mod status_line;
