@@ -139,6 +139,15 @@ impl Side {
         self.current.as_ref().is_some_and(|now| now.is(node))
     }
 
+    /// Gives up a connection to a node that does not serve any more, as another one tells: without streams there is
+    /// nobody on it who would be told, and a node that drains would wait for it.
+    fn leave_if_of_no_use(&mut self) {
+        let serves = |node: &Node| self.choice.serves(&node.address) != Some(false);
+        if !self.current.as_ref().is_none_or(serves) {
+            self.current = None;
+        }
+    }
+
     /// Tells whether whoever talks to `node` is to go on at another.
     fn is_to_move_from(&self, node: &Node) -> bool {
         match &self.current {
@@ -292,6 +301,7 @@ impl Nodes {
                 side.choice.told(now, &node.address, nodes);
             } else {
                 side.choice.learn(nodes);
+                side.leave_if_of_no_use();
             }
         }
     }

@@ -140,8 +140,7 @@ impl Calls {
         match &unanswered.call {
             Call::Append { log, batch, .. } => {
                 self.bytes -= batch.bytes().len() as u64;
-                // An earlier attempt may have stored it, whatever this one says.
-                if unanswered.is_doubtful && matches!(answer, Completion::Refused { .. }) {
+                if unanswered.is_doubtful && leaves_in_doubt(&answer) {
                     answer = unknown(unanswered.tag);
                 }
                 self.place(*log, number, answer, told);
@@ -269,6 +268,21 @@ pub(super) struct Room {
     pub(super) calls: usize,
     /// The owner closes: there is room for no append.
     pub(super) is_closing: bool,
+}
+
+/// Whether an earlier attempt at an append may have stored it, though this one was answered so.
+///
+/// The far end gives a storage the attempts in their order, and a producer's batches are numbered: where the storage
+/// misses one before this, it has stored no attempt at this. Any other refusal says nothing of the attempts before.
+fn leaves_in_doubt(answer: &Completion) -> bool {
+    match answer {
+        Completion::Refused {
+            why: Refusal::OutOfOrder { expected, found },
+            ..
+        } => found < expected,
+        Completion::Refused { .. } => true,
+        _ => false,
+    }
 }
 
 /// An append, or another call, that was not sent.

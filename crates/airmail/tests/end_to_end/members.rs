@@ -5,6 +5,7 @@ use crate::cluster::{
     gateway, gateway_command, member_command, publish, secret, subscribed, tower, tower_at,
 };
 use crate::subscriber::Subscriber;
+use airmail_client::{Client, Subscription};
 use airmail_testkit::node::{self, Node, wait_until};
 use serde_json::Value;
 use std::path::Path;
@@ -230,4 +231,52 @@ fn publishes_go_to_pilots_and_subscriptions_to_copilots_whichever_node_is_asked(
     // A question that a node does not take is refused with what it would need; the last of a role does not drain.
     let said = copilot.run(&["cluster", "drain", "p"]).failed(1);
     assert!(said.contains("one of several live nodes"), "{said}");
+}
+
+#[test]
+fn clients_that_all_begin_at_one_node_spread_over_those_there_are() {
+    const CLIENTS: u32 = 80;
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(directory.path(), &["--roles", "tower"]);
+    let one = gateway("one", &tower, &[]);
+    let other = gateway("other", &tower, &[]);
+    for node in [&one, &other] {
+        wait_for_states(node, &ALL_LIVE);
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let url = format!("airmail://{}", one.grpc);
+    let subscriptions: Vec<Subscription> = runtime.block_on(async {
+        let mut subscriptions = Vec::new();
+        for client in 0..CLIENTS {
+            let client = Client::builder().url(&url).seed(client.into());
+            let client = client.connect().await.unwrap();
+            subscriptions.push(client.subscribe("news").open().await.unwrap());
+        }
+        subscriptions
+    });
+    let mut received = 0;
+    let mut readers = tokio::task::JoinSet::new();
+    for mut subscription in subscriptions {
+        readers.spawn_on(
+            async move { subscription.next().await.unwrap().is_some() },
+            runtime.handle(),
+        );
+    }
+    let connections = |node: &Node| {
+        let count = node::metric(&node.http, "airmail_live_subscriptions");
+        count.unwrap_or_default() as u32
+    };
+    let mean = CLIENTS / 2;
+    wait_until("as many clients at each node, but for a tenth", || {
+        let counts = [connections(&one), connections(&other)];
+        counts.iter().sum::<u32>() == CLIENTS
+            && counts.iter().all(|count| count.abs_diff(mean) * 10 <= mean)
+    });
+    publish(&one, "news", "for all");
+    runtime.block_on(async {
+        while let Some(ended) = readers.join_next().await {
+            received += u32::from(ended.unwrap());
+        }
+    });
+    assert_eq!(received, CLIENTS);
 }

@@ -145,12 +145,27 @@ impl SessionRequests {
             limits: self.door.limits().clone(),
             namespaces,
             nodes: if has_news {
-                Nodes::clone(&handle.serving_nodes())
+                self.serving_nodes()
             } else {
                 Nodes::default()
             },
             alive: has_news.then_some(ALIVE_MIN),
         })
+    }
+
+    /// Nodes that clients may use. How many connections this one has is known better than what was told last.
+    fn serving_nodes(&self) -> Nodes {
+        let handle = self.door.handle();
+        let mut nodes = Nodes::clone(&handle.serving_nodes());
+        let own = nodes
+            .nodes
+            .iter_mut()
+            .find(|node| node.name == handle.node());
+        if let Some(own) = own {
+            let connections = self.door.metrics().connections.get();
+            own.connections = u32::try_from(connections).unwrap_or(own.connections);
+        }
+        nodes
     }
 
     /// Publishes an encoded batch, which is checked here, once. Answered by [`Event::Reply`] with an ack, or

@@ -27,6 +27,9 @@ use tokio::time::Instant;
 
 pub(crate) use following::Saved;
 
+/// Complaints that are kept.
+const COMPLAINTS: usize = 8;
+
 /// A topic of the load.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
@@ -50,7 +53,7 @@ pub(crate) struct Tally {
     /// Messages received, by all subscribers.
     pub(crate) received: AtomicU64,
     stop: AtomicBool,
-    wrong: Mutex<Option<String>>,
+    wrong: Mutex<Vec<String>>,
     /// Messages of which it was told that it is not known whether they are stored, as (publisher,
     /// topic, number). `None`: there may be none such.
     unknown: Option<Mutex<BTreeSet<(u32, u32, u64)>>>,
@@ -84,16 +87,19 @@ impl Waits {
 }
 
 impl Tally {
-    /// The first thing that went wrong is kept.
+    /// The first things that went wrong are kept: one may be the cause of another.
     fn complain(&self, what: String) {
-        self.wrong.lock().get_or_insert(what);
+        let mut wrong = self.wrong.lock();
+        if wrong.len() < COMPLAINTS {
+            wrong.push(what);
+        }
     }
 
     /// Fails if anything went wrong.
     #[track_caller]
     pub(crate) fn check(&self) {
         let wrong = self.wrong.lock().clone();
-        assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     /// Takes acks of this many messages of a publisher.
