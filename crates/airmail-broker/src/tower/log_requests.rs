@@ -8,6 +8,11 @@ use crate::link::{Answer, FromTower, MemberId, Question};
 use airmail_log::{Bounds, Call, Refusal, TopicPage};
 use airmail_model::frame::Ack;
 use airmail_model::{Batch, Checked, LogId};
+use std::time::Duration;
+
+/// Time after which what was refused since the log's node is away is worth trying again: links come back within half a
+/// second of their nodes, and publishers should not wait for longer than that.
+const AWAY_RETRY: Duration = Duration::from_millis(250);
 
 impl Tower {
     /// Appends a batch of the gateway's.
@@ -23,7 +28,7 @@ impl Tower {
             return;
         };
         if self.logs[key].is_lost {
-            let retry_after = self.config.retry_delay;
+            let retry_after = AWAY_RETRY;
             let result = Err(Refusal::Away { retry_after });
             return out.tell(FromTower::Appended {
                 log,

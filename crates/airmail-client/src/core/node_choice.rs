@@ -162,6 +162,10 @@ impl NodeChoice {
     pub fn look(&mut self, now: Mono, address: &str) {
         let is_forced = self.leave || self.serves(address) == Some(false);
         let mut others = self.usable(now, Some(address));
+        if is_forced && others.is_empty() {
+            // One that has failed before is better than none, if the nodes say that it lives.
+            others = self.serving(Some(address));
+        }
         if !is_forced {
             if self.is_at_rest(now) {
                 return;
@@ -228,14 +232,22 @@ impl NodeChoice {
 
     /// Nodes that may be used now, but not the one at `except`.
     fn usable(&self, now: Mono, except: Option<&str>) -> Vec<ServingNode> {
-        let except_name = except.and_then(|address| self.names.get(address));
-        let usable = self.told.iter().filter(|node| {
-            let same = Some(node.address.as_str()) == except || Some(&node.name) == except_name;
+        let mut usable = self.serving(except);
+        usable.retain(|node| {
             let avoided = [&node.name, &node.address];
-            let serves = self.purpose.is_served_by(node);
-            serves && !same && !avoided.iter().any(|name| self.is_avoided(now, name))
+            !avoided.iter().any(|name| self.is_avoided(now, name))
         });
-        usable.cloned().collect()
+        usable
+    }
+
+    /// Nodes that serve the purpose, avoided or not, but not the one at `except`.
+    fn serving(&self, except: Option<&str>) -> Vec<ServingNode> {
+        let except_name = except.and_then(|address| self.names.get(address));
+        let serving = self.told.iter().filter(|node| {
+            let same = Some(node.address.as_str()) == except || Some(&node.name) == except_name;
+            self.purpose.is_served_by(node) && !same
+        });
+        serving.cloned().collect()
     }
 
     /// The less loaded of two of the nearest nodes.

@@ -140,6 +140,12 @@ fn whoever_is_asked_to_leave_goes_elsewhere_and_does_not_come_back_at_once() {
     // Its own host is nearer.
     choice.told(at(12), "10.0.0.2:7400", &told([node(1, 1), node(2, 1)]));
     assert_eq!(choice.target("10.0.0.2:7400"), Some("10.0.0.1:7400"));
+    // The only other one was left a moment ago, and lives.
+    choice.moved(at(12), "10.0.0.2:7400");
+    choice.met("10.0.0.1:7400", "g1");
+    choice.told(at(13), "10.0.0.1:7400", &leave);
+    assert_eq!(choice.target("10.0.0.1:7400"), Some("10.0.0.2:7400"));
+    choice.moved(at(13), "10.0.0.1:7400");
     // Where there is no other, it stays.
     let alone = Nodes {
         leave: true,
@@ -212,7 +218,7 @@ fn whoever_has_no_way_to_a_node_that_serves_goes_there_as_soon_as_there_is_one()
     choice.learn(&told([roles(1, false), roles(2, true)]));
     choice.failed(at(0), "10.0.0.2:7400");
     assert_eq!(choice.choose(at(1)), "10.0.0.2:7400");
-    // It is not told of at first, then it is, and still avoided; nobody tells anything later.
+    // It is not told of at first; then it is, and though it has failed lately it is the only one.
     choice.told(at(2), "10.0.0.1:7400", &told([roles(1, false)]));
     assert_eq!(choice.target("10.0.0.1:7400"), None);
     choice.failed(at(3), "10.0.0.2:7400");
@@ -221,8 +227,11 @@ fn whoever_has_no_way_to_a_node_that_serves_goes_there_as_soon_as_there_is_one()
         "10.0.0.1:7400",
         &told([roles(1, false), roles(2, true)]),
     );
+    assert_eq!(choice.target("10.0.0.1:7400"), Some("10.0.0.2:7400"));
+    // It could not be reached again: nobody tells anything, and time passes.
+    choice.failed(at(4), "10.0.0.2:7400");
     assert_eq!(choice.target("10.0.0.1:7400"), None);
-    choice.look(at(14), "10.0.0.1:7400");
+    choice.look(at(5), "10.0.0.1:7400");
     assert_eq!(choice.target("10.0.0.1:7400"), Some("10.0.0.2:7400"));
 }
 
