@@ -175,8 +175,10 @@ impl Sides {
             subscribing,
             publishing,
         } = self;
-        let at = subscribing.current.as_ref();
-        let is_apart = at.is_some_and(|at| publishing.choice.serves(&at.address) == Some(false));
+        let is_apart = match &subscribing.current {
+            Some(at) => publishing.choice.serves(&at.address) == Some(false),
+            None => publishing.current.is_some(),
+        };
         match purpose {
             Purpose::Publish if is_apart => publishing,
             Purpose::Publish | Purpose::Subscribe => subscribing,
@@ -381,4 +383,83 @@ fn endpoint(address: &str) -> Result<Endpoint, Error> {
         .keep_alive_while_idle(true)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Place;
+    use airmail_model::clock::SystemClock;
+    use airmail_model::frame::ServingNode;
+
+    fn nodes() -> Nodes {
+        let seeds = vec!["p1:1".to_owned()];
+        let choice = |purpose| NodeChoice::new(seeds.clone(), purpose, Place::default(), 1);
+        Nodes::new(choice, Arc::new(SystemClock::default()))
+    }
+
+    fn told(names: &[&str], leave: bool) -> frame::Nodes {
+        let node = |name: &&str| ServingNode {
+            name: (*name).to_owned(),
+            address: format!("{name}:1"),
+            pilot: name.starts_with('p'),
+            copilot: name.starts_with('c'),
+            ..ServingNode::default()
+        };
+        frame::Nodes {
+            nodes: names.iter().map(node).collect(),
+            leave,
+        }
+    }
+
+    fn welcome(nodes: frame::Nodes) -> Welcome {
+        Welcome {
+            protocol: 2,
+            node: "p1".to_owned(),
+            limits: Limits::DEFAULT,
+            namespaces: Vec::new(),
+            nodes,
+            alive: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn publishing_stays_where_it_can_be_while_subscriptions_go_elsewhere() {
+        let nodes = nodes();
+        let first = nodes.node(Purpose::Publish).unwrap();
+        nodes.welcomed(&first, &welcome(told(&["p1", "p2", "c1"], false)));
+        assert!(nodes.is_to_move_from(&first, Purpose::Subscribe));
+        assert!(!nodes.is_to_move_from(&first, Purpose::Publish));
+        assert!(nodes.node(Purpose::Publish).unwrap().is(&first));
+    }
+
+    #[tokio::test]
+    async fn publishing_leaves_a_node_that_drains_also_where_nothing_else_is_connected() {
+        let nodes = nodes();
+        let first = nodes.node(Purpose::Publish).unwrap();
+        nodes.welcomed(&first, &welcome(told(&["p1", "p2", "c1"], false)));
+        {
+            // As after a failure: subscriptions are nowhere.
+            let mut sides = nodes.sides.lock();
+            sides.publishing.current = sides.subscribing.current.take();
+        }
+        nodes.told(&first, &told(&["p2", "c1"], true));
+        assert!(nodes.is_to_move_from(&first, Purpose::Publish));
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_to_a_node_that_serves_no_more_is_given_up() {
+        let nodes = nodes();
+        let publishing = nodes.node(Purpose::Publish).unwrap();
+        nodes.welcomed(&publishing, &welcome(told(&["p1", "c1"], false)));
+        {
+            let mut sides = nodes.sides.lock();
+            sides.publishing.current = sides.subscribing.current.take();
+        }
+        let asked = nodes.node(Purpose::Subscribe).unwrap();
+        assert_eq!(nodes.address(&asked), "c1:1");
+        nodes.told(&publishing, &told(&["p1", "c2"], false));
+        let asked = nodes.node(Purpose::Subscribe).unwrap();
+        assert_eq!(nodes.address(&asked), "c2:1");
+    }
 }

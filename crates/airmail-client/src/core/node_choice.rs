@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Time for which a node is avoided after it has failed or was left.
 pub const AVOIDED: Duration = Duration::from_secs(10);
+/// Addresses whose nodes are remembered; beyond it they are learned again.
+const NAMES_MAX: usize = 1_024;
 /// Connections above the mean from which on clients move, and the share of the mean, whichever is more.
 const UNEVEN_MIN: f64 = 4.0;
 const UNEVEN: f64 = 0.05;
@@ -63,7 +65,7 @@ pub struct NodeChoice {
     told: Vec<ServingNode>,
     purpose: Purpose,
     place: Place,
-    /// Names of nodes by the addresses under which the client has met them.
+    /// Names of nodes by the addresses under which the client has met them, or was told of them.
     names: BTreeMap<String, String>,
     /// Nodes, by name or address, and the times until which they are avoided.
     avoided: BTreeMap<String, Mono>,
@@ -142,6 +144,12 @@ impl NodeChoice {
     /// Takes note of nodes that a node tells of to which the client does not talk for this purpose.
     pub fn learn(&mut self, nodes: &Nodes) {
         self.told.clone_from(&nodes.nodes);
+        if self.names.len() > NAMES_MAX {
+            self.names.clear();
+        }
+        for node in &self.told {
+            self.names.insert(node.address.clone(), node.name.clone());
+        }
     }
 
     /// Takes note of what the node at `address`, to which the client talks, tells of nodes; decides whether to move.
@@ -180,8 +188,8 @@ impl NodeChoice {
         self.target = self.nearest(others);
     }
 
-    /// Tells whether the node at `address` serves the purpose, if that is known: one that is not among those that were
-    /// told of any more serves nothing.
+    /// Tells whether the node at `address` serves the purpose, if that is known: one that is not told of any more
+    /// serves nothing.
     #[must_use]
     pub fn serves(&self, address: &str) -> Option<bool> {
         if let Some(node) = self.told_of(address) {
