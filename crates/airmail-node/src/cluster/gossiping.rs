@@ -153,6 +153,9 @@ impl Gossiping {
         if !is_news && !is_time {
             return;
         }
+        if is_time {
+            told.spread_at = now;
+        }
         told.version = self.membership.version();
         let members = || self.membership.members();
         let count = |standing| {
@@ -167,7 +170,6 @@ impl Gossiping {
         let seen: Seen = self.view.seen();
         let nodes = seen.serving();
         if !same_but_for_spread(&told.nodes, &nodes) || (is_time && spread(&told.nodes, &nodes)) {
-            told.spread_at = now;
             told.nodes = nodes.clone();
             let nodes = Arc::new(nodes);
             self.shards
