@@ -46,6 +46,9 @@ const JOIN_EVERY: Duration = Duration::from_secs(1);
 const CARD_EVERY: Duration = Duration::from_secs(1);
 const CARD_EVERY_OF_ONE: Duration = Duration::from_millis(50);
 
+/// Time between two times at which it is said for a node that it has left: whoever was cut off has not heard it.
+const LEFT_EVERY: Duration = Duration::from_secs(5);
+
 /// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
@@ -165,6 +168,7 @@ pub struct Membership {
     /// Rises when anything that is known of members changes.
     version: u64,
     next_card: Mono,
+    next_left: Mono,
     next_join: Mono,
     has_left: bool,
 }
@@ -226,6 +230,7 @@ impl Membership {
             members: BTreeMap::new(),
             version: 0,
             next_card: Mono(0),
+            next_left: Mono(0),
             next_join: Mono(0),
             has_left: false,
         }
@@ -341,6 +346,10 @@ impl Membership {
             let every = CARD_EVERY.max(CARD_EVERY_OF_ONE.saturating_mul(members));
             self.next_card = now.plus(every);
         }
+        if now >= self.next_left {
+            self.say_who_left();
+            self.next_left = now.plus(LEFT_EVERY);
+        }
         if now >= self.next_join && !self.contacts.is_empty() {
             let is_there = |name: &String| {
                 let member = self.members.get(name);
@@ -356,6 +365,25 @@ impl Membership {
                 let _ = self.foca.announce(member, &mut *wishes);
             }
             self.next_join = now.plus(JOIN_EVERY);
+        }
+    }
+
+    /// Says for nodes that have left that they have: one of all that live does, the first by name.
+    fn say_who_left(&mut self) {
+        let live = |member: &&Member| member.standing == Standing::Live;
+        let first = self.members.values().find(live);
+        if first.is_some_and(|first| first.id.name < self.own.name) {
+            return;
+        }
+        let left = self
+            .members
+            .values()
+            .filter(|member| member.standing == Standing::Left);
+        let cards: Vec<Card> = left.filter_map(|member| member.card.clone()).collect();
+        for card in cards {
+            let count = card.count + 1;
+            // As for the own card.
+            let _ = self.foca.add_broadcast(&Card { count, ..card }.encode());
         }
     }
 

@@ -290,6 +290,24 @@ fn whoever_says_that_it_stops_has_left_and_is_not_down() {
 }
 
 #[test]
+fn whoever_did_not_hear_that_a_node_left_hears_it_later() {
+    for seed in 0..SEEDS {
+        let mut cluster = Cluster::new(5, seed, 20);
+        cluster.run(5);
+        for other in 0..4 {
+            cluster.cut.extend([(4, other), (other, 4)]);
+        }
+        let leaves = (seed % 4) as usize;
+        cluster.step(leaves, Input::Leave);
+        cluster.nodes[leaves].frozen = Mono::NEVER;
+        cluster.run(8);
+        cluster.cut.clear();
+        cluster.run(20);
+        cluster.assert(leaves, (0..5).filter(|at| *at != leaves), Standing::Left);
+    }
+}
+
+#[test]
 fn a_change_of_what_a_node_says_of_itself_is_known_within_two_seconds() {
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(6, seed, 20);
