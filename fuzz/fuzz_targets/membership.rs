@@ -4,9 +4,7 @@
 #![no_main]
 
 use airmail_fuzz::fuzz_target;
-use airmail_membership::{
-    Card, Input, MemberId, Membership, MembershipConfig, Seal,
-};
+use airmail_membership::{Card, Input, MemberId, Membership, MembershipConfig, Seal};
 use airmail_model::{Mono, NodeId};
 use airmail_wire::Secret;
 
@@ -32,6 +30,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(membership.step(Mono(now), Input::Tick, &mut out).is_ok());
     }
     if let Ok(card) = Card::decode(data) {
-        assert_eq!(Card::decode(&card.encode()).expect("what was written can be read"), card);
+        assert_eq!(
+            Card::decode(&card.encode()).expect("what was written can be read"),
+            card
+        );
     }
 });

@@ -4,8 +4,11 @@
 
 use airmail_fuzz::fuzz_target;
 use airmail_model::MapEpoch;
+use airmail_model::frame::{News, Nodes};
 use airmail_proto::error::{error_from_proto, error_from_status, error_to_proto};
-use airmail_proto::hello::{welcome_from_proto, welcome_to_proto};
+use airmail_proto::hello::{
+    nodes_from_proto, nodes_to_proto, welcome_from_proto, welcome_to_proto,
+};
 use airmail_proto::mailbox::{
     message_from_proto, message_to_proto, queue_from_proto, queue_to_proto,
 };
@@ -35,8 +38,14 @@ fn published(response: v1::PublishResponse) {
         Some(v1::publish_response::Kind::Maps(maps)) => {
             let _ = maps_from_proto(&maps);
         }
-        None => {}
+        Some(v1::publish_response::Kind::Nodes(nodes)) => told(&nodes_from_proto(&nodes)),
+        Some(v1::publish_response::Kind::Alive(_)) | None => {}
     }
+}
+
+/// Translates nodes back and forth.
+fn told(nodes: &Nodes) {
+    assert_eq!(nodes_from_proto(&nodes_to_proto(nodes)), *nodes);
 }
 
 fn welcome(hello: &v1::ServerHello) {
@@ -53,7 +62,8 @@ fn delivered(response: v1::SubscribeResponse) {
             let again = reply_to_proto(&reply, |_| MapEpoch(1)).expect("no ack comes here");
             assert!(reply_from_proto(again).is_ok());
         }
-        Ok(FromNode::Welcome(_)) | Err(_) => {}
+        Ok(FromNode::News(News::Nodes(nodes))) => told(&nodes),
+        Ok(FromNode::Welcome(_) | FromNode::News(News::Alive(_))) | Err(_) => {}
     }
 }
 

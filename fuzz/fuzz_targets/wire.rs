@@ -7,7 +7,8 @@ use airmail_fuzz::fuzz_target;
 use airmail_link::{FromHost, ToHost};
 use airmail_model::NodeId;
 use airmail_wire::handshake::{
-    Accepting, Between, Connecting, Credentials, Node, Secret, VERSIONS};
+    Accepting, Between, Connecting, Credentials, Node, Secret, VERSIONS,
+};
 use airmail_wire::{FRAME_BYTES_MAX, FrameReader, FrameWriter, OnWire};
 use bytes::{Buf, BufMut, Bytes};
 
