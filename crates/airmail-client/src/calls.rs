@@ -18,16 +18,15 @@ use tonic::{Response, Status};
 const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
 
 impl ClientContext {
-    /// Waits for a node's first answer, for this node's part of `connect_timeout`, and for
-    /// [`OTHERS_PATIENCE`] at most if there are others: a node that accepts connections and stays
-    /// silent must not use up the time of the other addresses.
+    /// Waits for a node's first answer, for the part of `connect_timeout` that each address of the URL
+    /// has, and for [`OTHERS_PATIENCE`] at most if there are other nodes: one that accepts
+    /// connections and stays silent must not use up the time of the others.
     pub(crate) async fn first_answer<T>(
         &self,
         answer: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
-        let addresses = self.nodes.addresses();
-        let mut patience = self.connect_timeout / addresses;
-        if addresses > 1 {
+        let mut patience = self.connect_timeout / self.nodes.seeds();
+        if self.nodes.addresses() > 1 {
             patience = patience.min(OTHERS_PATIENCE);
         }
         within(patience, answer).await

@@ -139,6 +139,12 @@ impl Side {
         self.current.as_ref().is_some_and(|now| now.is(node))
     }
 
+    /// The address at which it is, or to which it is to move.
+    fn destination(&self) -> Option<&str> {
+        let at = &*self.current.as_ref()?.address;
+        Some(self.choice.target(at).unwrap_or(at))
+    }
+
     /// Gives up a connection to a node that does not serve any more, as another one tells: without streams there is
     /// nobody on it who would be told, and a node that drains would wait for it.
     fn leave_if_of_no_use(&mut self) {
@@ -169,14 +175,14 @@ struct Sides {
 }
 
 impl Sides {
-    /// The side that a purpose uses.
+    /// The side that a purpose uses. Publishing is done where subscriptions are, or are about to go, if it can be.
     fn of(&mut self, purpose: Purpose) -> &mut Side {
         let Sides {
             subscribing,
             publishing,
         } = self;
-        let is_apart = match &subscribing.current {
-            Some(at) => publishing.choice.serves(&at.address) == Some(false),
+        let is_apart = match subscribing.destination() {
+            Some(address) => publishing.choice.serves(address) == Some(false),
             None => publishing.current.is_some(),
         };
         match purpose {
@@ -191,24 +197,23 @@ impl Sides {
 
     /// Tells whether a stream of this purpose at `node` is to go on at another.
     fn is_to_move_from(&mut self, node: &Node, purpose: Purpose) -> bool {
-        let serves = |sides: &Sides, address: &str| sides.publishing.choice.serves(address);
-        if purpose == Purpose::Publish && self.subscribing.is_at(node) {
-            if serves(self, &node.address) == Some(false) {
-                // It goes elsewhere alone.
-                return true;
-            }
-            // It does not follow subscriptions to where it could not publish.
-            let target = self.subscribing.choice.target(&node.address);
-            return target.is_some_and(|target| serves(self, target) != Some(false));
-        }
-        self.of(purpose).is_to_move_from(node)
+        let is_refused = purpose == Purpose::Publish
+            && self.publishing.choice.serves(&node.address) == Some(false);
+        let side = self.of(purpose);
+        // A publish stream at a node that takes subscriptions alone goes elsewhere by itself.
+        side.is_to_move_from(node) || (is_refused && !side.is_at(node))
     }
 
-    /// Takes note that subscriptions have moved from one node to another: publishing stays, if it cannot follow.
-    fn part(&mut self, from: &Node, to: &str) {
+    /// Has publishing stay where subscriptions are about to leave for a node at which it cannot be.
+    fn part(&mut self) {
         let serves = |address: &str| self.publishing.choice.serves(address) != Some(false);
-        if self.publishing.current.is_none() && serves(&from.address) && !serves(to) {
-            self.publishing.current = Some(from.clone());
+        let (Some(at), Some(to)) = (&self.subscribing.current, self.subscribing.destination())
+        else {
+            // Input: nothing is connected.
+            return;
+        };
+        if self.publishing.current.is_none() && serves(&at.address) && !serves(to) {
+            self.publishing.current = Some(at.clone());
         }
     }
 }
@@ -235,6 +240,12 @@ impl Nodes {
             clock,
             sides: Mutex::new(sides),
         }
+    }
+
+    /// Counts the addresses of the URL, at least 1.
+    pub(crate) fn seeds(&self) -> u32 {
+        let seeds = self.sides.lock().subscribing.choice.seeds();
+        u32::try_from(seeds).unwrap_or(u32::MAX)
     }
 
     /// Counts the addresses that there are to try, at least 1.
@@ -298,7 +309,8 @@ impl Nodes {
     /// Takes note of what `node` tells of nodes.
     pub(crate) fn told(&self, node: &Node, nodes: &frame::Nodes) {
         let now = self.clock.mono();
-        for side in self.sides.lock().both() {
+        let mut sides = self.sides.lock();
+        for side in sides.both() {
             if side.is_at(node) {
                 side.choice.told(now, &node.address, nodes);
             } else {
@@ -306,16 +318,19 @@ impl Nodes {
                 side.leave_if_of_no_use();
             }
         }
+        sides.part();
     }
 
     /// Looks again whether to go on at another node than `node`, which lives.
     pub(crate) fn look(&self, node: &Node) {
         let now = self.clock.mono();
-        for side in self.sides.lock().both() {
+        let mut sides = self.sides.lock();
+        for side in sides.both() {
             if side.is_at(node) && side.choice.target(&node.address).is_none() {
                 side.choice.look(now, &node.address);
             }
         }
+        sides.part();
     }
 
     /// Tells whether whoever talks to `node` for a purpose is to go on at another.
@@ -350,9 +365,6 @@ impl Nodes {
             tracing::debug!(from = %node.address, to = target, "going on at another node");
             side.current = Some(Node::new(&target, channel));
             side.choice.moved(self.clock.mono(), &node.address);
-            if purpose == Purpose::Subscribe {
-                sides.part(node, &target);
-            }
         }
         true
     }
@@ -431,6 +443,28 @@ mod tests {
         assert!(nodes.is_to_move_from(&first, Purpose::Subscribe));
         assert!(!nodes.is_to_move_from(&first, Purpose::Publish));
         assert!(nodes.node(Purpose::Publish).unwrap().is(&first));
+    }
+
+    #[tokio::test]
+    async fn publishing_goes_with_subscriptions_where_it_can() {
+        let nodes = nodes();
+        let first = nodes.node(Purpose::Publish).unwrap();
+        let serves_all = |names: &[&str], leave| {
+            let mut told = told(names, leave);
+            for node in &mut told.nodes {
+                (node.pilot, node.copilot) = (true, true);
+            }
+            told
+        };
+        nodes.welcomed(&first, &welcome(serves_all(&["p1", "p2", "p3"], false)));
+        assert!(!nodes.is_to_move_from(&first, Purpose::Publish));
+        nodes.told(&first, &serves_all(&["p2", "p3"], true));
+        // Either stream moves the one connection that both have.
+        let mut sides = nodes.sides.lock();
+        for purpose in [Purpose::Publish, Purpose::Subscribe] {
+            assert!(sides.is_to_move_from(&first, purpose));
+            assert!(sides.of(purpose).is_at(&first));
+        }
     }
 
     #[tokio::test]

@@ -129,6 +129,7 @@ impl<M: Message + Default> ResponseStream<M> {
             }
         }
     }
+
     /// The body's next frame.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use foca::{
 use foca_rand::SeedableRng;
 use foca_rand::rngs::SmallRng;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU8, NonZeroUsize};
@@ -48,6 +48,9 @@ const CARD_EVERY_OF_ONE: Duration = Duration::from_millis(50);
 
 /// Time between two times at which it is said for a node that it has left: whoever was cut off has not heard it.
 const LEFT_EVERY: Duration = Duration::from_secs(5);
+
+/// Cards of nodes that are no members that are kept: one may come before its node is known. Beyond it all such go.
+const CARDS_SPARE: usize = 64;
 
 /// A datagram to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -396,12 +399,15 @@ impl Membership {
 
     /// Takes note of how the members are now.
     fn look(&mut self, now: Mono) {
-        let cards = self.cards.0.lock();
+        let mut cards = self.cards.0.lock();
+        if cards.len() > self.members.len() + CARDS_SPARE {
+            cards.retain(|name, _| *name == self.own.name || self.members.contains_key(name));
+        }
         let mut changed = false;
-        let mut gone: Vec<String> = self.members.keys().cloned().collect();
+        let mut there = 0;
         for seen in self.foca.iter_membership_state() {
             let id = seen.id();
-            gone.retain(|name| *name != id.name);
+            there += 1;
             let card = cards.get(&id.name).filter(|card| card.boot == id.boot);
             let leaving = card.is_some_and(|card| card.leaving);
             let standing = match seen.state() {
@@ -416,10 +422,13 @@ impl Membership {
                         known.since = now;
                         changed = true;
                     }
-                    changed |= !says_the_same(known.card.as_ref(), card);
                     known.id.clone_from(id);
                     known.standing = standing;
-                    known.card = card.cloned();
+                    // One of the same age is the same.
+                    if known.card.as_ref().map(Card::age) != card.map(Card::age) {
+                        changed |= !says_the_same(known.card.as_ref(), card);
+                        known.card = card.cloned();
+                    }
                 }
                 None => {
                     changed = true;
@@ -433,9 +442,12 @@ impl Membership {
                 }
             }
         }
-        for name in gone {
+        // `foca` knows one start of each name, and all of them are in the map by now.
+        if self.members.len() > there {
             changed = true;
-            self.members.remove(&name);
+            let seen = self.foca.iter_membership_state();
+            let names: BTreeSet<&str> = seen.map(|seen| &*seen.id().name).collect();
+            self.members.retain(|name, _| names.contains(&**name));
         }
         self.version += u64::from(changed);
     }

@@ -274,6 +274,7 @@ impl EventLoop {
             }
         }
         let signs = self.life_signs.give(now.mono, &self.queues);
+        self.handle.publish_alive(self.life_signs.within());
         deadline.into_iter().chain(signs).min()
     }
 

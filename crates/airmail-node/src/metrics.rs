@@ -440,8 +440,7 @@ mod tests {
         metrics.doors.http_refused("origin");
         metrics.doors.is_open("grpc", true);
         metrics.cluster.members([1, 0, 0]);
-        metrics.cluster.link_bytes("t1").sent.inc_by(5);
-        metrics.cluster.link_count("t1").inc();
+        metrics.cluster.link_meters("t1").sent.inc_by(5);
         let text = metrics.text(vec![Snapshot::default()], vec![1]).unwrap();
         let documentation = include_str!("../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

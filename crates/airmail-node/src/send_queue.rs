@@ -96,8 +96,11 @@ struct State {
     /// The shard wants to know at once when all is taken.
     watched: bool,
     notified: bool,
-    /// The client is told of nodes, and that this one lives.
-    has_news: bool,
+    /// Time within which the client was told that something is said again; `None`: it is told no news.
+    within: Option<Duration>,
+    /// Nodes that it is to be told of; of several, the last. They have no place in the queue: one who does not read
+    /// would gather them there, and marks on either side of them would not be joined.
+    nodes: Option<Arc<Nodes>>,
     /// Something was said since the last sign of life.
     has_said: bool,
     waker: Option<Waker>,
@@ -169,16 +172,22 @@ impl SendQueue {
         wake(state);
     }
 
-    /// Has the client be told of nodes, and that this one lives.
-    pub(crate) fn begin_news(&self) {
-        self.state.lock().has_news = true;
+    /// Has the client be told of nodes, and that this one lives: it was told that something is said within this time.
+    pub(crate) fn begin_news(&self, within: Duration) {
+        self.state.lock().within = Some(within);
     }
 
-    /// Says that the node lives, if nothing was said since this was called before.
+    /// Says that the node lives, if nothing was said since this was called before, or the time is another one now.
     pub(crate) fn say_alive(&self, within: Duration) {
         let mut state = self.state.lock();
-        let is_due = state.has_news && !std::mem::take(&mut state.has_said);
+        let Some(told) = state.within else {
+            return;
+        };
+        let has_said = std::mem::take(&mut state.has_said);
+        let is_due = !has_said || told != within;
+        // Who has something to take hears that first, and the time when it has.
         if is_due && state.queue.is_empty() && state.end.is_none() && !state.gone {
+            state.within = Some(within);
             state.push(Event::Alive(within));
             // It is no more than this that is to be said once in so long.
             state.has_said = false;
@@ -188,9 +197,10 @@ impl SendQueue {
 
     /// Tells of other nodes.
     pub(crate) fn tell_nodes(&self, nodes: &Arc<Nodes>) {
-        let has_news = self.state.lock().has_news;
-        if has_news {
-            self.push(Event::Nodes(Arc::clone(nodes)));
+        let mut state = self.state.lock();
+        if state.within.is_some() && state.end.is_none() && !state.gone {
+            state.nodes = Some(Arc::clone(nodes));
+            wake(state);
         }
     }
 
@@ -215,6 +225,9 @@ impl SendQueue {
         let mut state = self.state.lock();
         if given > 0 && self.handle.counts_sent() {
             self.count_sent(&mut state, given);
+        }
+        if let Some(nodes) = state.nodes.take() {
+            state.push(Event::Nodes(nodes));
         }
         if !state.queue.is_empty() {
             std::mem::swap(&mut state.queue, into);
@@ -266,7 +279,8 @@ impl SendQueue {
     }
 
     fn has_more(&self) -> bool {
-        !self.state.lock().queue.is_empty()
+        let state = self.state.lock();
+        !state.queue.is_empty() || state.nodes.is_some()
     }
 
     /// Whether the stream has taken enough for more requests to be read.

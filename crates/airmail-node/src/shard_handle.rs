@@ -8,6 +8,7 @@ use super::metrics::Snapshot;
 use super::send_queue::SendQueue;
 use crate::config::cluster::Roles;
 use crate::frontdoor::{NamespaceNotFound, Unavailable};
+use crate::life_signs::ALIVE_MIN;
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, Progress, SessionId};
 use airmail_log::ClockState;
@@ -18,6 +19,7 @@ use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now, Seq
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -71,6 +73,8 @@ struct Shared {
     progress: watch::Sender<Progress>,
     /// Nodes that clients may use.
     serving: watch::Sender<Arc<Nodes>>,
+    /// Milliseconds between two signs of life.
+    alive_ms: AtomicU64,
     /// Turns that the shard has had.
     turns: AtomicU64,
     notices: Mutex<Vec<SessionId>>,
@@ -107,6 +111,7 @@ impl ShardHandle {
             ready: AtomicBool::new(false),
             progress: watch::Sender::new(Progress::default()),
             serving: watch::Sender::new(Arc::default()),
+            alive_ms: AtomicU64::new(millis(ALIVE_MIN)),
             turns: AtomicU64::new(0),
             notices: Mutex::default(),
             wake: Notify::new(),
@@ -201,6 +206,11 @@ impl ShardHandle {
     /// Nodes that clients may use, as they were told last.
     pub(crate) fn serving_nodes(&self) -> Arc<Nodes> {
         Arc::clone(&self.shared.serving.borrow())
+    }
+
+    /// Time within which a stream is given its next sign of life.
+    pub(crate) fn alive_within(&self) -> Duration {
+        Duration::from_millis(self.shared.alive_ms.load(Ordering::Relaxed))
     }
 
     /// Has clients told which nodes they may use.
@@ -322,10 +332,21 @@ impl ShardHandle {
         self.shared.progress.send_replace(progress);
     }
 
+    /// Tells how often there are signs of life.
+    pub(crate) fn publish_alive(&self, within: Duration) {
+        self.shared
+            .alive_ms
+            .store(millis(within), Ordering::Relaxed);
+    }
+
     /// Tells how many turns there have been.
     pub(crate) fn publish_turns(&self, turns: u64) {
         self.shared.turns.store(turns, Ordering::Relaxed);
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The error of whatever is asked of a node that stops.

@@ -96,12 +96,22 @@ impl NodeChoice {
         }
     }
 
-    /// Counts the addresses that there are to try, at least 1.
+    /// Counts the addresses of the URL, at least 1.
+    #[must_use]
+    pub fn seeds(&self) -> usize {
+        self.seeds.len().max(1)
+    }
+
+    /// Counts the addresses that there are to try, at least 1: all of the URL until nodes tell of others, then those
+    /// and what of the URL is not known to be one of them.
     #[must_use]
     pub fn addresses(&self) -> usize {
+        if self.told.is_empty() {
+            return self.seeds();
+        }
         let unmet = |seed: &&String| !self.names.contains_key(*seed);
         let seeds = self.seeds.iter().filter(unmet).count();
-        (self.told.len() + seeds).max(1)
+        self.told.len() + seeds
     }
 
     /// Chooses the address to talk to next.
@@ -155,7 +165,7 @@ impl NodeChoice {
     /// Takes note of what the node at `address`, to which the client talks, tells of nodes; decides whether to move.
     pub fn told(&mut self, now: Mono, address: &str, nodes: &Nodes) {
         self.learn(nodes);
-        self.leave = nodes.leave;
+        (self.target, self.leave) = (None, nodes.leave);
         if nodes.leave {
             self.avoid(now, address);
         }

@@ -293,7 +293,10 @@ impl SubscriptionDriver {
         match event {
             SubscribeEvent::Opened(welcome) => self.opened(welcome),
             SubscribeEvent::Reply(reply) => self.replied(reply),
-            SubscribeEvent::Moved => self.moved(),
+            SubscribeEvent::Moved => {
+                self.disconnected();
+                Ok(())
+            }
             SubscribeEvent::Lost(error) => self.lost(error),
         }
     }
@@ -346,12 +349,6 @@ impl SubscriptionDriver {
             }
         }
         self.core.connected();
-        Ok(())
-    }
-
-    /// Goes on at another node, at once.
-    fn moved(&mut self) -> Result<(), Error> {
-        self.disconnected();
         Ok(())
     }
 

@@ -296,3 +296,24 @@ fn unknown(t: Tag) -> Completion {
     let why = Refusal::OutcomeUnknown;
     Completion::Refused { t, why }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::ProducerSequence;
+
+    #[test]
+    fn only_a_batch_that_is_missed_before_this_one_shows_that_no_attempt_was_stored() {
+        let t = Tag(1);
+        let refused = |why| leaves_in_doubt(&Completion::Refused { t, why });
+        let out_of_order = |expected, found| Refusal::OutOfOrder {
+            expected: ProducerSequence(expected),
+            found: ProducerSequence(found),
+        };
+        assert!(!refused(out_of_order(7, 9)));
+        // One that was stored, and whose answer is not remembered.
+        assert!(refused(out_of_order(9, 7)));
+        assert!(refused(Refusal::OutcomeUnknown));
+        assert!(leaves_in_doubt(&busy(t)));
+    }
+}

@@ -8,7 +8,7 @@
 //! found long before TCP would. They come from the shard's own thread: one that has no turns is silent.
 
 use super::link_end::LinkEnd;
-use crate::metrics::cluster::LinkBytes;
+use crate::metrics::cluster::LinkMeters;
 use airmail_log::Waker;
 use airmail_wire::{Carrier, FrameReader, FrameWriter, OnWire, PortLimits, WirePort, wire_port};
 use bytes::Buf as _;
@@ -74,19 +74,21 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         mut stream: TcpStream,
         reader: FrameReader,
-        bytes: &LinkBytes,
+        meters: &LinkMeters,
         stop: &CancellationToken,
     ) -> LinkEnd {
         let (read, write) = stream.split();
         let happened = Happened::default();
         self.carrier.up();
+        meters.links.inc();
         // Dropped in mid-write at the worst: the connection is of no use then.
         let end = tokio::select! {
-            Err(end) = self.receive(read, reader, (bytes, &happened)) => end,
-            Err(end) = self.send(write, (bytes, &happened)) => end,
+            Err(end) = self.receive(read, reader, (meters, &happened)) => end,
+            Err(end) = self.send(write, (meters, &happened)) => end,
             Err(end) = self.watch(&happened) => end,
             () = stop.cancelled() => LinkEnd::Stopping,
         };
+        meters.links.dec();
         self.carrier.cut();
         end
     }
@@ -95,7 +97,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         mut read: ReadHalf<'_>,
         mut reader: FrameReader,
-        (bytes, happened): (&LinkBytes, &Happened),
+        (meters, happened): (&LinkMeters, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         loop {
             let mut has_given = false;
@@ -118,7 +120,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
             }
             match read.read_buf(reader.room()).await? {
                 0 => return Err(LinkEnd::Closed),
-                length => bytes.received.inc_by(length as u64),
+                length => meters.received.inc_by(length as u64),
             };
             happened.received.store(true, Ordering::Relaxed);
         }
@@ -127,7 +129,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
     async fn send(
         &self,
         mut write: WriteHalf<'_>,
-        (bytes, happened): (&LinkBytes, &Happened),
+        (meters, happened): (&LinkMeters, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         let mut writer = FrameWriter::default();
         loop {
@@ -142,7 +144,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
             }
             if writer.has_remaining() {
                 let length = write.write_buf(&mut writer).await?;
-                bytes.sent.inc_by(length as u64);
+                meters.sent.inc_by(length as u64);
                 happened.sent.store(true, Ordering::Relaxed);
             } else {
                 self.woken.to_send.notified().await;
@@ -188,10 +190,10 @@ mod tests {
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut other, _) = listener.accept().await.unwrap();
         let (_port, carrying) = Carrying::<ToHost, FromHost>::port(Arc::new(|| {}));
-        let bytes = ClusterMetrics::default().link_bytes("other");
+        let meters = ClusterMetrics::default().link_meters("other");
         let reader = FrameReader::new(FRAME_BYTES_MAX);
         let stop = CancellationToken::new();
-        let end = carrying.carry(stream, reader, &bytes, &stop).await;
+        let end = carrying.carry(stream, reader, &meters, &stop).await;
         assert!(matches!(end, LinkEnd::Silent), "{end}");
         let mut heard = Vec::new();
         other.read_to_end(&mut heard).await.unwrap();

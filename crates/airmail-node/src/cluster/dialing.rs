@@ -258,12 +258,8 @@ impl Dialer {
         }
         self.set_up(true);
         let (stream, reader) = dialed.greeting.into_parts();
-        let name = &remote.peer.name;
-        let (bytes, links) = (cluster.link_bytes(name), cluster.link_count(name));
-        links.inc();
-        let end = self.carrying.carry(stream, reader, &bytes, stop).await;
-        links.dec();
-        end
+        let meters = cluster.link_meters(&remote.peer.name);
+        self.carrying.carry(stream, reader, &meters, stop).await
     }
 
     fn set_up(&self, is_up: bool) {

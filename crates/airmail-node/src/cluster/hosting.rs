@@ -27,7 +27,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SetOnce};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// Connections at once: links, and those that have not said yet who they are.
@@ -103,7 +103,25 @@ struct Peers {
 struct Peer {
     node: NodeId,
     boot: u64,
-    links: BTreeMap<Between, (u64, CancellationToken)>,
+    links: BTreeMap<Between, Link>,
+}
+
+/// A link of a node, between two shards.
+#[derive(Debug)]
+struct Link {
+    number: u64,
+    stop: CancellationToken,
+    /// Cancelled when nothing of it comes any more.
+    ended: CancellationToken,
+}
+
+/// A node that is let in, to a shard.
+struct Admitted {
+    shard: Arc<HostShard>,
+    place: Place,
+    stop: CancellationToken,
+    /// The end of the link whose place it takes.
+    before: Option<CancellationToken>,
 }
 
 /// Everything that links of others need.
@@ -123,6 +141,7 @@ struct Place {
     name: String,
     between: Between,
     number: u64,
+    _ended: DropGuard,
 }
 
 impl Drop for Place {
@@ -132,7 +151,7 @@ impl Drop for Place {
             if peer
                 .links
                 .get(&self.between)
-                .is_some_and(|(number, _)| *number == self.number)
+                .is_some_and(|link| link.number == self.number)
             {
                 peer.links.remove(&self.between);
             }
@@ -207,7 +226,17 @@ impl Hosting {
         let mut greeting = Greeting::new(stream)?;
         let known = greeting.known(&self.identity).await?;
         let admitted = self.admit(&known).map_err(LinkEnd::from);
-        let (shard, place, stop) = greeting.tell_refusal(admitted).await?;
+        let Admitted {
+            shard,
+            place,
+            stop,
+            before,
+        } = greeting.tell_refusal(admitted).await?;
+        if let Some(before) = before {
+            // What comes of the link before comes to the storage before anything of this one, or never: the other end
+            // takes the order of its attempts for granted.
+            before.cancelled().await;
+        }
         let carrying = shard.carrying().map_err(LinkEnd::from);
         let carrying = greeting.tell_refusal(carrying).await?;
         let (stream, reader) = match self.let_in(greeting, known).await {
@@ -219,21 +248,12 @@ impl Hosting {
             }
         };
         let runtime = shard.runtime.wait().await.clone();
-        let cluster = &self.metrics.cluster;
-        let (bytes, links) = (
-            cluster.link_bytes(&place.name),
-            cluster.link_count(&place.name),
-        );
+        let meters = self.metrics.cluster.link_meters(&place.name);
         let carried = runtime.spawn(async move {
             let (name, Between { from, to }) = (&place.name, place.between);
             tracing::info!(name, from, to, %address, "a link has begun");
             let end = match TcpStream::from_std(stream) {
-                Ok(stream) => {
-                    links.inc();
-                    let end = carrying.carry(stream, reader, &bytes, &stop).await;
-                    links.dec();
-                    end
-                }
+                Ok(stream) => carrying.carry(stream, reader, &meters, &stop).await,
                 Err(error) => error.into(),
             };
             tracing::info!(name, from, to, %address, %end, "a link has ended");
@@ -263,10 +283,7 @@ impl Hosting {
     }
 
     /// Whether a node that has the secret is let in: to which shard, until when.
-    fn admit(
-        self: &Arc<Self>,
-        known: &Known,
-    ) -> Result<(Arc<HostShard>, Place, CancellationToken), Refusal> {
+    fn admit(self: &Arc<Self>, known: &Known) -> Result<Admitted, Refusal> {
         let Some(shard) = self.shards.get(usize::from(known.between.to)) else {
             let text = format!(
                 "shard {}: this node has {}",
@@ -296,23 +313,35 @@ impl Hosting {
         }
         if peer.boot < asks.boot {
             peer.boot = asks.boot;
-            peer.links.values().for_each(|(_, stop)| stop.cancel());
+            peer.links.values().for_each(|link| link.stop.cancel());
         }
         let between = known.between;
         *links += 1;
         let number = *links;
-        let stop = shard.stop.child_token();
-        if let Some((_, before)) = peer.links.insert(between, (number, stop.clone())) {
-            before.cancel();
-        }
+        let (stop, ended) = (shard.stop.child_token(), CancellationToken::new());
+        let link = Link {
+            number,
+            stop: stop.clone(),
+            ended: ended.clone(),
+        };
+        let before = peer.links.insert(between, link).map(|before| {
+            before.stop.cancel();
+            before.ended
+        });
         drop(peers);
         let place = Place {
             hosting: Arc::clone(self),
             name: asks.name.clone(),
             between,
             number,
+            _ended: ended.drop_guard(),
         };
-        Ok((Arc::clone(shard), place, stop))
+        Ok(Admitted {
+            shard: Arc::clone(shard),
+            place,
+            stop,
+            before,
+        })
     }
 }
 
@@ -461,12 +490,14 @@ mod tests {
         let stage = Stage::new().await;
         let one = identity("one", 7, 10);
         let first = stage.ask(&one, 0, 0).await.unwrap();
+        assert_eq!(stage.arrived(), 1);
+        // It is let in when the one before has ended, and not sooner.
         let second = stage.ask(&one, 0, 0).await.unwrap();
+        assert_eq!(stage.arrived(), 0);
         closed(first).await;
-        assert_eq!(stage.arrived(), 2);
         let third = stage.ask(&one, 1, 0).await.unwrap();
         assert!(is_open(&second) && is_open(&third));
-        assert_eq!(stage.arrived(), 0);
+        assert_eq!(stage.arrived(), 1);
         stage.stop.cancel();
     }
 }

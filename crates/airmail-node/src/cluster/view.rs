@@ -68,16 +68,10 @@ impl ClusterView {
     /// `INVALID_ARGUMENT` where there is no other node for them.
     pub(crate) fn drain(&self) -> Result<u32, Error> {
         let mut seen = self.0.seen.lock();
-        let others = || {
-            seen.members
-                .iter()
-                .filter(|member| seen.may_be_used(member))
-        };
-        let mut cards = others().filter_map(|member| member.card.as_ref());
-        let publishes = !seen.own.pilot || cards.any(|card| card.pilot);
-        let mut cards = others().filter_map(|member| member.card.as_ref());
-        let subscribes = !seen.own.copilot || cards.any(|card| card.copilot);
-        if !(publishes && subscribes) {
+        let others: Vec<&Card> = seen.others_that_may_be_used().collect();
+        let is_kept =
+            |role: fn(&Card) -> bool| !role(&seen.own) || others.iter().any(|card| role(card));
+        if !(is_kept(|card| card.pilot) && is_kept(|card| card.copilot)) {
             let error = Error::new(ErrorCode::InvalidArgument).field("node");
             let limit = "one of several live nodes that clients can use";
             return Err(error.value(&seen.own.name).limit(limit));
@@ -98,13 +92,12 @@ impl ClusterView {
 impl Seen {
     /// Nodes that clients of this one may use: it is among them, unless it drains.
     pub(crate) fn serving(&self) -> Nodes {
-        let others = self
-            .members
-            .iter()
-            .filter(|member| self.may_be_used(member));
-        let others = others.filter_map(|member| member.card.as_ref());
         let own = Some(&self.own).filter(|own| serves(own) && !self.drains);
-        let mut nodes: Vec<ServingNode> = own.into_iter().chain(others).map(serving).collect();
+        let mut nodes: Vec<ServingNode> = own
+            .into_iter()
+            .chain(self.others_that_may_be_used())
+            .map(serving)
+            .collect();
         if nodes.len() == 1 && own.is_some() {
             // Whoever is alone has nothing to tell.
             return Nodes::default();
@@ -120,14 +113,18 @@ impl Seen {
         }
     }
 
-    /// Whether clients of this node may use another one.
-    fn may_be_used(&self, member: &Member) -> bool {
-        let Some(card) = &member.card else {
-            return false;
-        };
-        let reached = !is_loopback(&card.client_address)
-            || (is_loopback(&self.own.client_address) && card.host == self.own.host);
-        member.standing == Standing::Live && serves(card) && reached
+    /// Cards of the other nodes that clients of this one may use.
+    fn others_that_may_be_used(&self) -> impl Iterator<Item = &Card> {
+        let is_near =
+            |card: &Card| is_loopback(&self.own.client_address) && card.host == self.own.host;
+        let live = self
+            .members
+            .iter()
+            .filter(|member| member.standing == Standing::Live);
+        let cards = live.filter_map(|member| member.card.as_ref());
+        cards.filter(move |card| {
+            serves(card) && (!is_loopback(&card.client_address) || is_near(card))
+        })
     }
 
     /// Faults: whatever is not as it should be, in words.

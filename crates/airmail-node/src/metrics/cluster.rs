@@ -23,9 +23,12 @@ pub(crate) struct ClusterMetrics {
     link_count: Family<Labels, Gauge>,
 }
 
-/// Counters of the bytes that links to one other node have carried.
+/// Meters of the links to one other node, whoever keeps them.
 #[derive(Clone, Debug)]
-pub(crate) struct LinkBytes {
+pub(crate) struct LinkMeters {
+    /// Links that are there now.
+    pub(crate) links: Gauge,
+    /// Bytes that they have carried.
     pub(crate) sent: Counter,
     pub(crate) received: Counter,
 }
@@ -40,25 +43,21 @@ impl ClusterMetrics {
         }
     }
 
-    /// Counters of the links to a node.
-    pub(crate) fn link_bytes(&self, node: &str) -> LinkBytes {
-        let of = |direction: &str| {
+    /// Meters of the links to a node.
+    pub(crate) fn link_meters(&self, node: &str) -> LinkMeters {
+        let bytes = |direction: &str| {
             let labels = vec![
                 ("node", node.to_owned()),
                 ("direction", direction.to_owned()),
             ];
             self.link_bytes.get_or_create(&labels).clone()
         };
-        LinkBytes {
-            sent: of("sent"),
-            received: of("received"),
-        }
-    }
-
-    /// Links to a node that are there now, whoever keeps them.
-    pub(crate) fn link_count(&self, node: &str) -> Gauge {
         let labels = vec![("node", node.to_owned())];
-        self.link_count.get_or_create(&labels).clone()
+        LinkMeters {
+            links: self.link_count.get_or_create(&labels).clone(),
+            sent: bytes("sent"),
+            received: bytes("received"),
+        }
     }
 
     pub(crate) fn register(&self, registry: &mut Registry) {

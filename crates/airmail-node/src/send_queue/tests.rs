@@ -254,3 +254,66 @@ fn the_shard_is_woken_when_a_stream_that_it_waits_for_has_taken_all() {
     queue.watch();
     assert!(woken(&handle));
 }
+
+const WITHIN: Duration = Duration::from_millis(300);
+
+#[test]
+fn who_does_not_read_is_told_of_the_last_nodes_alone_and_marks_are_joined_all_the_same() {
+    let (queue, _) = queue();
+    queue.begin_news(WITHIN);
+    for number in 0..1_000 {
+        queue.push(mark(
+            if number == 0 { 0 } else { number * 5 - 1 },
+            (number + 1) * 5,
+        ));
+        let leave = number == 999;
+        queue.tell_nodes(&Arc::new(Nodes {
+            nodes: Vec::new(),
+            leave,
+        }));
+        queue.say_alive(WITHIN);
+    }
+    let mut taker = taker(&queue);
+    let Some(Ok(Event::Reply(Reply::Mark { next, .. }))) = take(&mut taker) else {
+        panic!("a mark expected");
+    };
+    assert_eq!(next, Sequence(5_000));
+    let Some(Ok(Event::Nodes(nodes))) = take(&mut taker) else {
+        panic!("nodes expected");
+    };
+    assert!(nodes.leave && !taker.has_more());
+}
+
+#[test]
+fn a_sign_of_life_comes_where_nothing_was_said_and_where_it_comes_less_often_from_now_on() {
+    let (queue, _) = queue();
+    let mut taker = taker(&queue);
+    // An older client hears none.
+    queue.say_alive(WITHIN);
+    assert!(!taker.has_more());
+    queue.begin_news(WITHIN);
+    let mut signs = |within| {
+        queue.say_alive(within);
+        let has_more = taker.has_more();
+        if has_more {
+            assert!(matches!(take(&mut taker), Some(Ok(Event::Alive(told))) if told == within));
+        }
+        has_more
+    };
+    assert!(signs(WITHIN) && signs(WITHIN));
+    queue.push(mark(0, 5));
+    assert!(take_all(&queue) > 0);
+    assert!(!signs(WITHIN), "something was said");
+    queue.push(mark(4, 9));
+    assert!(take_all(&queue) > 0);
+    assert!(signs(2 * WITHIN), "it does not come as soon as was told");
+    assert!(signs(2 * WITHIN));
+}
+
+/// Takes everything as a connection does, and leaves the stream open.
+fn take_all(queue: &SendQueue) -> usize {
+    let mut taken = VecDeque::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(queue.poll_take(&mut cx, &mut taken, 0).is_ready());
+    taken.len()
+}

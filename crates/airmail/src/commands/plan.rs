@@ -9,12 +9,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-/// Bytes that a wanted topic takes in a tower's table for the first copilot, as measured with millions of them
-/// (docs/deploy.md), and for each further one.
+/// Bytes that a wanted topic takes in a tower's table for the first copilot, as measured with a million of them
+/// (docs/deploy.md), and the most for each further one, which `airmail-link`'s test of the memory of wants holds.
 const WANT_BYTES: f64 = 36.0;
 const WANT_BYTES_FURTHER: f64 = 2.0;
-/// Bytes that a subscription takes in a copilot, as measured with five million (docs/performance.md).
-const SUBSCRIPTION_BYTES: f64 = 53.0;
 /// Bytes of a topic's name in the paper's table, and bits for each copilot.
 const PAPER_NAME_BYTES: f64 = 100.0;
 const SECONDS_A_DAY: f64 = 86_400.0;
@@ -46,9 +44,6 @@ pub struct PlanArgs {
     /// Bytes of a message
     #[arg(long, value_name = "BYTES", default_value = "1KB")]
     pub size: Amount,
-    /// Subscriptions of all clients, if their memory in the copilots is asked for
-    #[arg(long, value_name = "N")]
-    pub subscriptions: Option<Amount>,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -108,8 +103,6 @@ struct Plan {
     active_topics: f64,
     bytes_a_second: f64,
     needs: [Need; 2],
-    /// Bytes of subscriptions in each copilot.
-    copilot_bytes: Option<f64>,
     /// The number of machines that the paper has, where its own figures give another one.
     paper_has: Option<f64>,
 }
@@ -140,15 +133,11 @@ fn plan(args: &PlanArgs) -> Plan {
             WANT_BYTES + WANT_BYTES_FURTHER * further,
         ),
     ];
-    let of_copilots = args
-        .subscriptions
-        .map(|all| all.0 / args.copilots.0 * SUBSCRIPTION_BYTES);
     // Table 2.2: 4.5 TB in machines of 20 GB.
     let is_the_papers = needs[0].machines.to_bits() == 225.0_f64.to_bits();
     Plan {
         active_topics,
         bytes_a_second,
-        copilot_bytes: of_copilots,
         paper_has: is_the_papers.then_some(250.0),
         needs,
     }
@@ -239,9 +228,6 @@ fn show(out: &mut impl Write, args: &PlanArgs) -> anyhow::Result<()> {
             paper.machines
         )?;
     }
-    if let Some(copilot) = plan.copilot_bytes {
-        writeln!(out, "subscriptions take {} in each copilot", bytes(copilot))?;
-    }
     Ok(())
 }
 
@@ -296,14 +282,13 @@ mod tests {
             ),
             "{text}"
         );
-        let text = shown(&["--subscriptions", "1e9"]);
+        let text = shown(&[]);
         assert_eq!(
             text,
             "1e10 topics are wanted, each by 1 of 1000 copilots; 11.6 GB/s come in\n\
              \x20                             B/topic     table  towers with 20.0 GB for it  recent messages in 80.0 GB of each\n\
              RocketSpeed, as in the paper      225   2.25 TB                       113  13.0 min\n\
-             Airmail, as measured               36    360 GB                        18  2.1 min\n\
-             subscriptions take 53.0 MB in each copilot\n"
+             Airmail, as measured               36    360 GB                        18  2.1 min\n"
         );
         let json: serde_json::Value = serde_json::from_str(&shown(&["--json"])).unwrap();
         assert_eq!(json["needs"][0]["machines"], 113.0);

@@ -48,6 +48,15 @@ fn cluster(data: &Path, flags: &[&str]) -> (Node, Node, Node) {
     (tower, one, other)
 }
 
+/// Subscriber to `news` at `node`: it is live, and has read what came from `tower`.
+fn reader(node: &Node, tower: &Node) -> Subscriber {
+    let mut live = Subscriber::start(node, "news");
+    subscribed(node);
+    publish(tower, "news", "before");
+    assert_eq!(live.take(1), ["before"]);
+    live
+}
+
 fn faults(node: &Node) -> String {
     let (status, code) = status(node);
     let faults = status["faults"].as_array().cloned().unwrap_or_default();
@@ -107,10 +116,7 @@ fn every_node_shows_all_nodes_and_what_is_wrong_with_them_until_it_is_well_again
 fn a_client_goes_on_at_another_node_when_its_own_is_killed_and_misses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (tower, one, other) = cluster(directory.path(), &[]);
-    let mut live = Subscriber::start(&one, "news");
-    subscribed(&one);
-    publish(&tower, "news", "before");
-    assert_eq!(live.take(1), ["before"]);
+    let mut live = reader(&one, &tower);
     one.kill();
     for number in 0..3 {
         publish(&other, "news", &format!("after {number}"));
@@ -122,10 +128,7 @@ fn a_client_goes_on_at_another_node_when_its_own_is_killed_and_misses_nothing() 
 fn a_client_goes_on_at_another_node_when_its_own_stands_still() {
     let directory = tempfile::tempdir().unwrap();
     let (tower, one, other) = cluster(directory.path(), &[]);
-    let mut live = Subscriber::start(&one, "news");
-    subscribed(&one);
-    publish(&tower, "news", "before");
-    assert_eq!(live.take(1), ["before"]);
+    let mut live = reader(&one, &tower);
     one.set_still(true);
     publish(&other, "news", "meanwhile");
     // Its system still has the connection; the node says nothing any more.
@@ -145,10 +148,7 @@ fn a_client_goes_on_at_another_node_when_its_own_stands_still() {
 fn clients_leave_a_node_that_drains_and_it_can_be_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let (tower, one, other) = cluster(directory.path(), &[]);
-    let mut live = Subscriber::start(&one, "news");
-    subscribed(&one);
-    publish(&tower, "news", "before");
-    assert_eq!(live.take(1), ["before"]);
+    let mut live = reader(&one, &tower);
     // Asked of any node.
     let said = other.run(&["cluster", "drain", "one"]).ok();
     assert!(said.contains("no client is left"), "{said}");

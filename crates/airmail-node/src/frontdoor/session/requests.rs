@@ -2,7 +2,6 @@
 
 use super::Shared;
 use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
-use crate::life_signs::ALIVE_MIN;
 use crate::runtime::select_cold::select_cold;
 use crate::send_queue::{Event, NotAdded, Over, SendQueue};
 use airmail_model::frame::{
@@ -90,10 +89,10 @@ impl SessionRequests {
                 self.door.limits().credit_bytes
             }
         };
-        let has_news = welcome.alive.is_some();
+        let alive = welcome.alive;
         self.queue.push(Event::Welcome(Box::new(welcome)));
-        if has_news {
-            self.queue.begin_news();
+        if let Some(within) = alive {
+            self.queue.begin_news(within);
         }
         if bytes > 0 {
             self.ask(Request::Credit { bytes }).await?;
@@ -149,7 +148,7 @@ impl SessionRequests {
             } else {
                 Nodes::default()
             },
-            alive: has_news.then_some(ALIVE_MIN),
+            alive: has_news.then(|| handle.alive_within()),
         })
     }
 

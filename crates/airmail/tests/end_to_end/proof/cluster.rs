@@ -18,6 +18,7 @@ use rand::rngs::SmallRng;
 use std::thread;
 use std::time::Duration;
 use times::Times;
+use tokio::time::Instant;
 
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.
@@ -162,7 +163,7 @@ fn hurt(
         Fault::Join => {}
     }
     if who == Who::Tower {
-        let back = times.now();
+        let back = Instant::now();
         load.mark();
         load.wait_for_all();
         times.take("tower, from when it is back", load, Some(back));

@@ -41,10 +41,6 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn now(&self) -> Instant {
-        Instant::now()
-    }
-
     /// Takes the longest wait of each client since the load's mark; or the time from `back` until the first thing came.
     pub(super) fn take(&mut self, kind: &'static str, load: &Load, back: Option<Instant>) {
         for waits in load.waits() {
