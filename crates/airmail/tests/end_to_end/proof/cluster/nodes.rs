@@ -186,10 +186,13 @@ impl Nodes {
         }
     }
 
-    /// Drains a gateway, asked of another.
+    /// Drains a gateway, asked of another. It refuses while it doubts that there is a live node for its clients.
     pub(super) fn drain(&self, who: Who) {
-        let other = self.other(&self.place(who).name);
-        other.run(&["cluster", "drain", &self.place(who).name]).ok();
+        let name = &self.place(who).name;
+        let other = self.other(name);
+        wait_until(&format!("{name} to drain"), || {
+            other.run(&["cluster", "drain", name]).code == Some(0)
+        });
     }
 
     /// Has another gateway come, and leave in order.
