@@ -328,13 +328,15 @@ impl NodeChoice {
         until.is_some_and(|until| now < until)
     }
 
-    /// The address that has been avoided for the longest time, where all are.
+    /// The address that has been avoided for the longest time, where all that are told of are. Any that was ever
+    /// known counts: whoever told of nodes last may have been cut off, and have known of no other than itself.
     fn longest_avoided(&self) -> String {
         let told = self.told.iter().map(|node| &node.address);
-        let all = self.seeds.iter().chain(told);
+        let all = self.seeds.iter().chain(told).chain(self.names.keys());
         // One that serves something else is no way out, but there may be no other.
         let since = |address: &&String| {
-            let is_of_no_use = self.serves(address) == Some(false);
+            let told = self.told_of(address);
+            let is_of_no_use = told.is_some_and(|node| !self.purpose.is_served_by(node));
             (is_of_no_use, self.avoided.get(*address).copied())
         };
         all.min_by_key(since).cloned().unwrap_or_default()

@@ -121,6 +121,19 @@ fn what_nodes_tell_goes_before_the_url_and_the_url_is_there_when_all_of_it_fails
 }
 
 #[test]
+fn whoever_was_told_last_by_a_node_that_was_cut_off_finds_the_others_again() {
+    for seeds in [&["10.0.0.1:7400"][..], &["10.0.0.1:7400", "10.0.0.2:7400"]] {
+        let mut choice = choice(seeds, ("", ""), 5);
+        let first = "10.0.0.1:7400";
+        choice.told(at(0), first, &told([node(1, 3), node(2, 3)]));
+        // It is cut off, sees nobody else, and still reaches its clients.
+        choice.told(at(1), first, &told([node(1, 3)]));
+        choice.failed(at(2), first);
+        assert_eq!(choice.choose(at(2)), "10.0.0.2:7400", "{seeds:?}");
+    }
+}
+
+#[test]
 fn whoever_is_asked_to_leave_goes_elsewhere_and_does_not_come_back_at_once() {
     let mut choice = choice(&["10.0.0.1:7400"], ("host-1", "zone-1"), 5);
     choice.met("10.0.0.1:7400", "g1");
