@@ -137,7 +137,7 @@ impl CatalogCore {
             CatalogInput::Gap { extent, why } => self.gap(now, extent, why, out),
             CatalogInput::Tail => self.tail(now, out),
             CatalogInput::ReaderEnded => self.reader_ended(out),
-            CatalogInput::Retry => self.retry(out),
+            CatalogInput::Retry => self.retry(now, out),
             CatalogInput::Appended { of, extent } => self.appended(now, of, extent, out),
             CatalogInput::AppendRefused { of, why } => self.append_refused(now, of, &why, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),

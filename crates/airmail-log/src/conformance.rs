@@ -188,6 +188,7 @@ macro_rules! conformance {
                 a_deletion_of_an_earlier_place_changes_nothing
                 a_spec_of_before_the_deletion_makes_no_log
                 a_log_that_is_not_there_can_be_deleted
+                an_open_that_a_deletion_overtakes_is_answered_as_one
                 a_log_in_a_storage_that_it_has_not_is_elsewhere
                 a_spec_of_an_earlier_place_changes_nothing_after_a_crash
                 a_spec_of_before_the_deletion_makes_no_log_after_a_crash

@@ -274,10 +274,30 @@ impl CatalogCore {
             Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
             // What is torn stays so, whatever has become of the first namespace.
             Some(None) if self.log.is_torn => {}
-            Some(None) => self.failure = result.err(),
+            Some(None) => self.first_ended(result.err(), out),
             None => bug!("a command of nobody has come to {result:?}"),
         }
         self.ended(now, out);
+    }
+
+    /// The command that makes the first namespace is answered. As long as there is none it is written again: nothing
+    /// can be done before. Whether an earlier attempt is in log 0 does not matter, for the first one counts.
+    fn first_ended(&mut self, error: Option<Error>, out: &mut CatalogEffects) {
+        let may_pass = |code: ErrorCode| code.waited_for() || code == ErrorCode::OutcomeUnknown;
+        let is_over = self.has_begun();
+        self.failure = error.filter(|error| !is_over || !may_pass(error.code()));
+        let failed = self.failure.as_ref();
+        if failed.is_some_and(|error| may_pass(error.code())) {
+            out.push(CatalogEffect::RetryLater);
+        }
+    }
+
+    /// Makes the first namespace, where an attempt at that has failed.
+    pub(super) fn begin_again(&mut self, now: Now, out: &mut CatalogEffects) {
+        if self.phase == Phase::Settling && !self.has_begun() && self.current.is_none() {
+            self.failure = None;
+            self.create_default(now, out);
+        }
     }
 
     /// No command is under way any more.

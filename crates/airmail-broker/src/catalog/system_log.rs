@@ -68,10 +68,10 @@ impl CatalogCore {
         out.push(CatalogEffect::RetryLater);
     }
 
-    /// Opens log 0, or reads it on, if either has failed.
-    pub(super) fn retry(&mut self, out: &mut CatalogEffects) {
+    /// Opens log 0, reads it on, or makes the first namespace, if one of them has failed.
+    pub(super) fn retry(&mut self, now: Now, out: &mut CatalogEffects) {
         if self.log.is_read || self.log.is_opening {
-            return;
+            return self.begin_again(now, out);
         }
         if self.phase == Phase::Opening {
             self.open(out);
@@ -108,6 +108,10 @@ impl CatalogCore {
             }
         }
         self.log.next = stored.extent.next();
+        if self.has_begun() && !self.log.is_torn {
+            // Whatever has become of this node's own first command: somebody has made a namespace.
+            self.failure = None;
+        }
         if self.fold.version > LAST_VERSION && !self.log.is_torn {
             let version = self.fold.version;
             let error = Error::new(ErrorCode::StorageFailed)

@@ -491,3 +491,36 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     let driver = Driver::restarted(&[create(1, "default", 2), deletion]);
     assert_eq!(driver.orders(), [order]);
 }
+
+#[test]
+fn a_first_namespace_whose_fate_is_unknown_ends_no_commands() {
+    let (of, why) = (SystemAppend::Command, Refusal::OutcomeUnknown);
+    let default = create(1, "default", 1);
+    for was_stored in [true, false] {
+        let mut driver = Driver::restarted(&[]);
+        assert_eq!(driver.appended(), std::slice::from_ref(&default));
+        let why = why.clone();
+        driver.step(CatalogInput::AppendRefused { of, why });
+        assert!(!driver.core.is_ready());
+        driver.step(CatalogInput::Retry);
+        // The earlier attempt counts, if it was stored: then this one is void.
+        let again = driver.appended();
+        assert_eq!(again, std::slice::from_ref(&default));
+        driver.effects.clear();
+        let first = u64::from(was_stored);
+        if was_stored {
+            driver.give(1, &default);
+        }
+        driver.effects = vec![];
+        driver.step(CatalogInput::Appended {
+            of,
+            extent: number(first + 1),
+        });
+        driver.give(first + 1, &default);
+        driver.settle(1);
+        assert!(driver.core.is_ready(), "stored: {was_stored}");
+        assert_eq!(driver.core.failure(), None);
+        driver.ask(7, create_command("orders"));
+        assert_eq!(driver.appended(), [create(2, "orders", 1)]);
+    }
+}

@@ -5,7 +5,7 @@ use super::batches::{Maker, log, spec};
 use super::reading::fill;
 use super::trimming::{delete_as_of, try_delete};
 use super::{Driver, End, Subject};
-use crate::contract::{Completion, LogSpec, Refusal};
+use crate::contract::{Call, Completion, LogSpec, Refusal};
 use airmail_model::{Durability, Retention, Sequence, StorageName};
 use std::time::Duration;
 
@@ -112,6 +112,27 @@ pub fn a_spec_of_before_the_deletion_makes_no_log<S: Subject>(d: &mut Driver<'_,
     // The mark is of the last deletion.
     delete_as_of(d, log(0), Sequence(8));
     stays_deleted(d, 8);
+}
+
+/// One that a deletion overtakes is opened, or is told that there is no such log.
+pub fn an_open_that_a_deletion_overtakes_is_answered_as_one<S: Subject>(d: &mut Driver<'_, S>) {
+    let spec = keeping(d, 3, None);
+    let opens = [0, 1].map(|_| d.begin_open(log(0), &spec));
+    let delete = d.call(|t| Call::Delete {
+        t,
+        log: log(0),
+        as_of: Sequence(5),
+        storage: Box::default(),
+    });
+    for open in opens {
+        match d.answer(open) {
+            Completion::Opened { .. } => {}
+            Completion::Refused { why, .. } => assert_eq!(why, Refusal::NoLog),
+            other => panic!("opened: {other:?}"),
+        }
+    }
+    assert!(matches!(d.answer(delete), Completion::Done { .. }));
+    stays_deleted(d, 5);
 }
 
 /// Deletes a log that somebody else may be about to make, as of an earlier place; and once more.

@@ -15,7 +15,7 @@ use super::meta::Meta;
 use super::readers::Readers;
 use super::segment_set::SegmentSet;
 use super::upkeep::Upkeep;
-use crate::contract::{Completion, Tag};
+use crate::contract::{Completion, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
 use std::collections::BTreeSet;
@@ -79,7 +79,11 @@ impl CarryingOut<'_> {
         let done = |t: Tag| Completion::Done { t };
         let Some(log) = self.logs.get_mut(slot) else {
             // Input: a log that was deleted before its command was durable.
-            return self.effects.completions().extend(t.map(done));
+            let is_open = matches!(meta, Meta::Open { .. });
+            let why = Refusal::NoLog;
+            let refused = |t: Tag| Completion::Refused { t, why };
+            let answer = t.map(|t| if is_open { refused(t) } else { done(t) });
+            return self.effects.completions().extend(answer);
         };
         match *meta {
             Meta::Open {

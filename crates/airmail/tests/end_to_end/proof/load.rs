@@ -342,9 +342,17 @@ impl Load {
 
     /// Waits until something has come to every publisher and subscriber since the mark.
     pub(crate) fn wait_for_all(&self) {
-        airmail_testkit::node::wait_until("something to come to everyone", || {
+        let between = Duration::from_millis(25);
+        airmail_testkit::waiting::until("something to come to everyone", between, || {
             self.tally.check();
-            self.waits().iter().all(|waits| waits.first.is_some())
+            let followers = self.followers.iter().enumerate();
+            let waiting = followers.filter(|(_, one)| one.seen.lock().waits.first.is_none());
+            let waiting = waiting.map(|(number, _)| format!("subscriber {number}"));
+            let acked = self.tally.acked.lock();
+            let unacked = acked.iter().filter(|(_, waits)| waits.first.is_none());
+            let unacked = unacked.map(|(number, _)| format!("publisher {number}"));
+            let waiting: Vec<String> = waiting.chain(unacked).collect();
+            waiting.is_empty().then_some(()).ok_or(waiting.join(", "))
         });
     }
 
