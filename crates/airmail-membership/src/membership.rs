@@ -350,7 +350,7 @@ impl Membership {
             self.next_card = now.plus(every);
         }
         if now >= self.next_left {
-            self.say_who_left();
+            self.say_who_left(now);
             self.next_left = now.plus(LEFT_EVERY);
         }
         if now >= self.next_join && !self.contacts.is_empty() {
@@ -371,11 +371,16 @@ impl Membership {
         }
     }
 
-    /// Says for nodes that have left that they have: one of all that live does, the first by name.
-    fn say_who_left(&mut self) {
-        let live = |member: &&Member| member.standing == Standing::Live;
-        let first = self.members.values().find(live);
-        if first.is_some_and(|first| first.id.name < self.own.name) {
+    /// Says for nodes that have left that they have: all that live do so in turn, for any of them may be the one that
+    /// has not heard it.
+    fn say_who_left(&mut self, now: Mono) {
+        let live = self.members.values();
+        let live = live.filter(|member| member.standing == Standing::Live);
+        let names: Vec<&str> = live.map(|member| &*member.id.name).collect();
+        let before = names.iter().filter(|name| **name < self.own.name.as_str()).count();
+        let turns = names.len() as u64 + 1;
+        let turn = Duration::from_nanos(now.0).as_secs() / LEFT_EVERY.as_secs();
+        if turn % turns != before as u64 {
             return;
         }
         let left = self

@@ -294,15 +294,18 @@ fn whoever_did_not_hear_that_a_node_left_hears_it_later() {
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(5, seed, 20);
         cluster.run(5);
-        for other in 0..4 {
-            cluster.cut.extend([(4, other), (other, 4)]);
+        let (cut, leaves) = (
+            (seed % 5) as usize,
+            ((seed + 1 + seed / 5 % 4) % 5) as usize,
+        );
+        for other in (0..5).filter(|other| *other != cut) {
+            cluster.cut.extend([(cut, other), (other, cut)]);
         }
-        let leaves = (seed % 4) as usize;
         cluster.step(leaves, Input::Leave);
         cluster.nodes[leaves].frozen = Mono::NEVER;
         cluster.run(8);
         cluster.cut.clear();
-        cluster.run(20);
+        cluster.run(30);
         cluster.assert(leaves, (0..5).filter(|at| *at != leaves), Standing::Left);
     }
 }
