@@ -20,7 +20,8 @@
 //! - [`ToHost`], [`FromHost`]: the messages. [`Port`]: whatever carries them. [`RingPort`]: a port between two
 //!   threads.
 //! - [`LogHomes`]: which shard has which log. [`join`]: the storages of all shards of a process, linked.
-//!   [`RemoteStorage`]: that of a process whose logs are all another's.
+//!   [`RemoteStorage`]: that of a process whose logs are all another's. [`TowersStorage`]: that of one whose logs
+//!   each are at several others.
 //!
 //! Invariants of a link, which `tests/cuts.rs` holds it to:
 //!
@@ -28,6 +29,7 @@
 //! - Appends to one log are sent, and answered, in the order of the calls, across every cut.
 //! - A refusal that says *not stored* is only told if no attempt at that batch can have been stored.
 //! - A reader's numbers are tiled without a hole or an overlap, across every cut.
+//! - A log that moves from one tower to another keeps all of this.
 //! - Every queue is bounded: appends by bytes, calls by number, deliveries by bytes and number.
 
 #![forbid(unsafe_code)]
@@ -45,6 +47,8 @@ mod routes;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 mod sharded_storage;
+mod tower_ranks;
+mod towers_storage;
 
 pub use homes::{LogHomes, TwoHomes};
 pub use hosted_storage::{HostPort, HostedStorage};
@@ -56,3 +60,5 @@ pub use port::{Event, Port};
 pub use remote_storage::RemoteStorage;
 pub use ring::{RingPort, ring};
 pub use sharded_storage::ShardedStorage;
+pub use tower_ranks::{TowerName, towers_of};
+pub use towers_storage::{Tower, TowerLimits, TowersStorage};

@@ -14,7 +14,9 @@
 //! `readers.rs` and `logs.rs`. Nothing is to be sent while there is no connection.
 
 mod edits;
+mod handover;
 mod logs;
+mod muted;
 mod readers;
 mod reading;
 mod unanswered;
@@ -29,6 +31,8 @@ use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Reader
 use airmail_model::Sequence;
 use airmail_model::{LogId, Mono, Now, bug};
 use logs::OpenLogs;
+pub(crate) use muted::MutedNews;
+use muted::MutedReaders;
 use readers::{Readers, Reading};
 use std::collections::VecDeque;
 use std::fmt;
@@ -79,6 +83,7 @@ pub struct LinkStorage<P> {
     generation: u64,
     calls: Calls,
     readers: Readers,
+    muted: MutedReaders,
     logs: OpenLogs,
     outgoing: VecDeque<Outgoing>,
     told: VecDeque<Completion>,
@@ -107,6 +112,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
             generation: 0,
             calls: Calls::default(),
             readers: Readers::default(),
+            muted: MutedReaders::default(),
             logs: OpenLogs::default(),
             outgoing: VecDeque::new(),
             told: VecDeque::new(),
@@ -166,6 +172,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         self.logs.cut(&mut self.told);
         self.calls.cut(&mut self.told);
         self.readers.cut(&mut self.told);
+        self.muted.cut();
         #[cfg(feature = "sabotage")]
         self.sabotage_cut();
         if self.closing != Closing::No {
@@ -189,6 +196,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         }
         let runs = self.readers.resume_all();
         self.outgoing.extend(runs.into_iter().map(Outgoing::Start));
+        let muted = self.muted.not_begun();
+        self.outgoing.extend(muted.map(Outgoing::Start));
         if self.closing != Closing::No {
             self.outgoing.push_back(Outgoing::Closing);
         }
@@ -200,6 +209,9 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         let is_present = is_present || self.limits.has_bug(Bug::GenerationIgnored);
         if !is_present || self.connection == Connection::Down {
             return;
+        }
+        if let Some(run) = message.run().filter(|run| self.muted.has_run(*run)) {
+            return self.muted_told(run, &message);
         }
         let reading = match message {
             FromHost::Range {
@@ -298,6 +310,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 call
             }
             Outgoing::Start(run) => {
+                if self.muted.has_run(run) {
+                    let call = self.muted.start(run)?;
+                    return Some(ToHost::Call { generation, call });
+                }
                 let start = self.readers.start(run)?;
                 let edits = self.readers.edits(run);
                 if let Some(of) = edits.and_then(|edits| edits.earlier()) {
@@ -315,7 +331,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 start
             }
             Outgoing::Grant(run) => self.readers.grant(run)?,
-            Outgoing::Want(run) => self.readers.edits(run)?.next_call(run)?,
+            Outgoing::Want(run) => self.edits(run)?.next_call(run)?,
             Outgoing::Forget(r) => Call::Stop { r },
             Outgoing::Stop(r) => self.readers.is_running(r).then_some(Call::Stop { r })?,
         };
@@ -324,7 +340,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
 
     fn not_sent(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Start(run) => self.readers.not_started(run),
+            Outgoing::Start(run) => {
+                self.readers.not_started(run);
+                self.muted.not_started(run);
+            }
             Outgoing::Reopen(log) => self.logs.not_reopening(log),
             _ => {}
         }
@@ -344,12 +363,12 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
             }
             Outgoing::Closing => self.closing = Closing::Told,
             Outgoing::Start(run) => {
-                let edits = self.readers.edits(run).map_or(0, |edits| edits.to_send());
+                let edits = self.edits(run).map_or(0, |edits| edits.to_send());
                 let edits = std::iter::repeat_n(Outgoing::Want(run), edits);
                 self.outgoing.extend(edits);
             }
             Outgoing::Want(run) => {
-                if let Some(edits) = self.readers.edits(run) {
+                if let Some(edits) = self.edits(run) {
                     edits.sent();
                 }
             }
@@ -373,6 +392,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
     fn check(&self) {
         self.calls.check();
         self.readers.check();
+        self.muted.check();
         assert!(
             self.connection != Connection::Down || self.outgoing.is_empty(),
             "something is to be sent while there is no connection"
@@ -421,10 +441,9 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for LinkStorage<P> {
             self.check();
         }
         if more {
-            Some(now.mono)
-        } else {
-            self.logs.retry()
+            return Some(now.mono);
         }
+        self.is_up().then(|| self.logs.retry()).flatten()
     }
 
     /// Does nothing: the far end's owner says it there.

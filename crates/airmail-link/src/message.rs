@@ -81,6 +81,16 @@ impl FromHost {
         }
     }
 
+    /// The reader that it is of, as the link counts them.
+    pub(crate) fn run(&self) -> Option<ReaderId> {
+        match self {
+            FromHost::Told { completion, .. } | FromHost::Range { completion, .. } => {
+                completion.reader()
+            }
+            FromHost::Behind { r, .. } => Some(*r),
+        }
+    }
+
     /// Bytes of the batch in it; 0 where there is none.
     pub(crate) fn bytes(&self) -> u64 {
         match self {

@@ -20,4 +20,10 @@ pub enum Bug {
     ReaderForgotten,
     /// After a cut it is believed that the far end still knows what is wanted.
     WantsKept,
+    /// A standby is believed to know what is wanted, and hears nothing of it.
+    StandbyNotTold,
+    /// The refusal of an append to a log that has moved is taken as its fate, though the tower before may have stored it.
+    MoveUndoubted,
+    /// An active tower that says nothing is believed to serve, because a standby answers.
+    StandbyCounts,
 }

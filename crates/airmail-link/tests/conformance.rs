@@ -1,5 +1,5 @@
 //! The conformance suite on a storage at the other end of a link: as it is, with everything tiny, and by a line
-//! that is slow and cut, to one of two hosts.
+//! that is slow and cut, to one of two hosts; and behind two towers, with such a line to each.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
@@ -21,11 +21,16 @@ struct OverLink<D> {
     storage: D,
     limits: LinkLimits,
     weather: Option<Weather>,
+    /// There are two towers, with a line to each.
+    has_towers: bool,
 }
 
 impl<D: Subject> OverLink<D> {
     fn link(&self, storage: D::Storage) -> Linked<D::Storage> {
         match self.weather {
+            Some(weather) if self.has_towers => {
+                Linked::by_towers(storage, self.limits, weather, true)
+            }
             Some(weather) => Linked::by_line(storage, self.limits, weather, true),
             None => Linked::by_ring(storage, self.limits),
         }
@@ -73,6 +78,15 @@ fn over_link(limits: LinkLimits, weather: Option<Weather>) -> OverLink<OnKept> {
         storage: OnKept::new(JournalConfig::default()),
         limits,
         weather,
+        has_towers: false,
+    }
+}
+
+/// A storage behind two towers, to each of which the line is slow and cut.
+fn over_towers(limits: LinkLimits, weather: Weather) -> OverLink<OnKept> {
+    OverLink {
+        has_towers: true,
+        ..over_link(limits, Some(weather))
     }
 }
 
@@ -132,4 +146,16 @@ mod narrow_slow_and_cut {
     use super::{bad, narrow, over_link};
 
     airmail_log::conformance!(over_link(narrow(), Some(bad(2))));
+}
+
+mod two_towers {
+    use super::{bad, over_towers, wanted};
+
+    airmail_log::conformance!(over_towers(wanted(), bad(3)));
+}
+
+mod two_towers_with_narrow_links {
+    use super::{bad, narrow, over_towers};
+
+    airmail_log::conformance!(over_towers(narrow(), bad(4)));
 }

@@ -80,7 +80,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64, limits: LinkLimits, weather: Weather) -> Run {
+    fn new(seed: u64, limits: LinkLimits, weather: Weather, has_towers: bool) -> Run {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
@@ -98,7 +98,11 @@ impl Run {
             })
         });
         Run {
-            link: Linked::by_line(storage, limits, weather, false),
+            link: if has_towers {
+                Linked::by_towers(storage, limits, weather, false)
+            } else {
+                Linked::by_line(storage, limits, weather, false)
+            },
             now,
             random: seed,
             last: 0,
@@ -348,7 +352,7 @@ impl Run {
 
     /// Lets everything come to its end, without further cuts.
     fn finish(&mut self) {
-        self.link.line.as_ref().unwrap().calm();
+        self.link.calm();
         let readers: Vec<_> = self.readers.keys().copied().collect();
         for r in readers {
             let bytes = u32::MAX;
@@ -435,14 +439,17 @@ impl Reader {
     }
 }
 
-fn run(seed: u64, limits: LinkLimits, weather: Weather) {
-    let mut run = Run::new(seed, limits, weather);
+/// Runs a seed; the number of logs that have moved from one tower to another.
+fn run(seed: u64, limits: LinkLimits, weather: Weather, has_towers: bool) -> u64 {
+    let mut run = Run::new(seed, limits, weather, has_towers);
     run.open_all();
     for _ in 0..STEPS {
         run.step();
     }
     run.finish();
+    let moved = run.link.moved();
     run.check();
+    moved
 }
 
 /// Bounds so small that appends are refused, readers cut off, and every queue is full.
@@ -481,6 +488,25 @@ proptest! {
             holes,
             room,
         };
-        run(seed, limits, weather);
+        run(seed, limits, weather, false);
+        run(seed, limits, weather, true);
     }
+}
+
+#[test]
+fn logs_move_between_towers_all_the_time() {
+    let moved = (0..20).map(|seed| {
+        let weather = Weather {
+            seed,
+            delay: 5,
+            cuts: 30,
+            cuts_max: u64::MAX,
+            is_late: true,
+            holes: 20,
+            room: 16,
+        };
+        run(seed, narrow(), weather, true)
+    });
+    let moved: u64 = moved.sum();
+    assert!(moved > 200, "{moved}");
 }

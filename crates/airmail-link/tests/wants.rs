@@ -38,6 +38,10 @@ struct Run {
     /// Topics that were wanted as of each edit that has not taken effect.
     asked: BTreeMap<u32, BTreeSet<TopicHash>>,
     effective: BTreeSet<TopicHash>,
+    /// Those as of edits that have no answer any more, and may take effect all the same: of two towers one may have
+    /// forgotten everything, and the other one goes on.
+    passing: Vec<BTreeSet<TopicHash>>,
+    has_towers: bool,
     /// Each stretch that was accounted for, and what had to be given of it.
     given: Vec<(Extent, BTreeSet<TopicHash>)>,
     edit: u32,
@@ -49,14 +53,18 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64, limits: LinkLimits, weather: Weather) -> Run {
+    fn new(seed: u64, limits: LinkLimits, weather: Weather, has_towers: bool) -> Run {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
         };
         let storage = memory::open(1, now).unwrap();
         let mut run = Run {
-            link: Linked::by_line(storage, limits, weather, true),
+            link: if has_towers {
+                Linked::by_towers(storage, limits, weather, true)
+            } else {
+                Linked::by_line(storage, limits, weather, true)
+            },
             now,
             random: seed,
             tags: 1,
@@ -64,6 +72,8 @@ impl Run {
             wanted: BTreeSet::new(),
             asked: BTreeMap::new(),
             effective: BTreeSet::new(),
+            passing: Vec::new(),
+            has_towers,
             given: Vec::new(),
             edit: 0,
             next: Sequence::FIRST,
@@ -157,6 +167,7 @@ impl Run {
                 match at {
                     Some(at) => {
                         assert_eq!(at, self.next);
+                        self.passing.clear();
                         self.effective = asked;
                     }
                     None => self.refused += 1,
@@ -164,7 +175,10 @@ impl Run {
             }
             Completion::WantsLost { .. } => {
                 self.lost += 1;
-                self.asked.clear();
+                let forgotten = std::mem::take(&mut self.asked).into_values();
+                if self.has_towers {
+                    self.passing.extend(forgotten);
+                }
                 let all = self.wanted.iter().copied().collect();
                 self.want(all, Vec::new(), false);
             }
@@ -172,11 +186,11 @@ impl Run {
                 for record in stored.batch.iter() {
                     let number = stored.base.plus(record.index.into());
                     let topic = TopicName::hash_of(log(0).namespace, record.topic_name);
-                    let mut sets = self.asked.values().chain([&self.effective]);
-                    assert!(
-                        sets.any(|set| set.contains(&topic)),
-                        "{number} is not wanted"
-                    );
+                    let is_wanted = {
+                        let mut sets = self.sets().chain([&self.effective]);
+                        sets.any(|set| set.contains(&topic))
+                    };
+                    assert!(is_wanted, "{number} is not wanted");
                     assert!(
                         self.records.insert(number, topic).is_none(),
                         "{number} twice"
@@ -198,16 +212,21 @@ impl Run {
         }
     }
 
+    /// Sets that are wanted as of each edit that may take effect next.
+    fn sets(&self) -> impl Iterator<Item = &BTreeSet<TopicHash>> {
+        self.asked.values().chain(&self.passing)
+    }
+
     fn passed(&mut self, extent: Extent) {
         assert_eq!(extent.first, self.next);
         self.next = extent.next();
-        let is_certain = |topic: &&TopicHash| self.asked.values().all(|set| set.contains(*topic));
+        let is_certain = |topic: &&TopicHash| self.sets().all(|set| set.contains(*topic));
         let certain = self.effective.iter().filter(is_certain).copied();
         self.given.push((extent, certain.collect()));
     }
 
     fn finish(&mut self) {
-        self.link.line.as_ref().unwrap().calm();
+        self.link.calm();
         let mut quiet = 0;
         for _ in 0..POLLS_MAX {
             quiet = if self.poll() { quiet + 1 } else { 0 };
@@ -283,8 +302,8 @@ fn limits(wants: usize) -> LinkLimits {
     }
 }
 
-fn run(seed: u64, limits: LinkLimits) -> Run {
-    let mut run = Run::new(seed, limits, weather(seed));
+fn run(seed: u64, limits: LinkLimits, has_towers: bool) -> Run {
+    let mut run = Run::new(seed, limits, weather(seed), has_towers);
     for _ in 0..STEPS {
         match run.below(4) {
             0 | 1 => run.publish(),
@@ -304,7 +323,7 @@ fn run(seed: u64, limits: LinkLimits) -> Run {
 fn what_is_in_effect_is_given_and_nothing_that_nobody_asked_for() {
     let (mut lost, mut left_out) = (0, 0);
     for seed in 1..=200 {
-        let seen = run(seed, limits(1_000)).check();
+        let seen = run(seed, limits(1_000), false).check();
         lost += seen.0;
         left_out += seen.1;
     }
@@ -312,11 +331,27 @@ fn what_is_in_effect_is_given_and_nothing_that_nobody_asked_for() {
 }
 
 #[test]
+fn what_is_in_effect_is_given_by_whichever_of_two_towers() {
+    let (mut lost, mut left_out, mut moved) = (0, 0, 0);
+    for seed in 1..=200 {
+        let run = run(seed, limits(1_000), true);
+        moved += run.link.moved();
+        let seen = run.check();
+        lost += seen.0;
+        left_out += seen.1;
+    }
+    assert!(
+        left_out > 2_000 && moved > 100,
+        "{lost}, {left_out}, {moved}"
+    );
+}
+
+#[test]
 fn an_edit_for_which_there_is_no_room_changes_nothing() {
     let mut refused = 0;
     for seed in 1..=20 {
-        let mut run = Run::new(seed, limits(TOPICS as usize), weather(1));
-        run.link.line.as_ref().unwrap().calm();
+        let mut run = Run::new(seed, limits(TOPICS as usize), weather(1), false);
+        run.link.calm();
         run.want((0..3).map(hash).collect(), Vec::new(), false);
         run.wanted = (0..3).map(hash).collect();
         run.asked.insert(run.edit, run.wanted.clone());

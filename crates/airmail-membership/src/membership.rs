@@ -377,7 +377,10 @@ impl Membership {
         let live = self.members.values();
         let live = live.filter(|member| member.standing == Standing::Live);
         let names: Vec<&str> = live.map(|member| &*member.id.name).collect();
-        let before = names.iter().filter(|name| **name < self.own.name.as_str()).count();
+        let before = names
+            .iter()
+            .filter(|name| **name < self.own.name.as_str())
+            .count();
         let turns = names.len() as u64 + 1;
         let turn = Duration::from_nanos(now.0).as_secs() / LEFT_EVERY.as_secs();
         if turn % turns != before as u64 {

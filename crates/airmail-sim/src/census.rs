@@ -153,6 +153,12 @@ kinds! {
     #[Cluster] ShardIsolated = "shard stalled for good, and the others went on",
     #[Cluster] StreamElsewhere = "client back at another shard",
     #[Cluster] CommandsAtOnce = "command given while another shard had one",
+    #[Cluster] GatewayKilled = "gateway killed, and the others went on",
+    #[Cluster] TowerKilled = "tower killed, and the others went on",
+    #[Cluster] TowerStalled = "tower stalled for a while",
+    #[Cluster] TowerIsolated = "tower stalled for good, and the others went on",
+    #[Cluster] FalseNews = "gateway told that a tower is gone which lives",
+    #[Cluster] LogMoved = "log moved to another tower",
     #[Cluster] HealedRunning = "links healed under a running process",
 }
 

@@ -55,6 +55,8 @@ pub struct Ledger {
     pub bereft: BTreeSet<LogId>,
     /// The files have been set back to an older copy.
     pub restored: bool,
+    /// An ack or a delivery may be on its way while the process that gave it ends.
+    pub acks_outlive: bool,
     last: u64,
 }
 
@@ -141,7 +143,7 @@ impl Ledger {
         };
         let log = entry.log;
         entry.acked = Some(acked);
-        entry.excused = false;
+        entry.excused &= self.acks_outlive;
         self.by_log.insert((log, acked.sequence), id);
         self.numbers
             .see((log, acked.incarnation, acked.sequence), id, "acknowledged")
@@ -169,6 +171,10 @@ impl Ledger {
                 entry.excused = true;
                 entry.reborn = true;
                 self.numbers.release(*id);
+                if self.acks_outlive {
+                    // It may be on its way to somebody, too.
+                    self.numbers.may_be_twice(*id);
+                }
             }
         }
     }

@@ -81,6 +81,12 @@ pub enum Plant {
     ReaderForgotten,
     /// [`LinkBug::WantsKept`].
     WantsKept,
+    /// [`LinkBug::StandbyNotTold`].
+    StandbyNotTold,
+    /// [`LinkBug::MoveUndoubted`].
+    MoveUndoubted,
+    /// [`LinkBug::StandbyCounts`].
+    StandbyCounts,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -138,14 +144,15 @@ impl Plant {
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked => &["G2"],
             // Messages are missing, or the client waits for them.
-            Plant::LiveBeforeEffective | Plant::WantedUntilDropped | Plant::WantsKept => {
-                &["G2", "liveness"]
-            }
-            Plant::VoidEndsCommands | Plant::RefusalTaken => &["G8"],
+            Plant::LiveBeforeEffective
+            | Plant::WantedUntilDropped
+            | Plant::WantsKept
+            | Plant::StandbyNotTold => &["G2", "liveness"],
+            Plant::VoidEndsCommands | Plant::RefusalTaken | Plant::MoveUndoubted => &["G8"],
             // A publish is refused, or a subscription.
             Plant::UnknownRefused => &["G8", "G2"],
             Plant::LinkCreditTwice => &["G5"],
-            Plant::OpensForgotten | Plant::ReaderForgotten => &["liveness"],
+            Plant::OpensForgotten | Plant::ReaderForgotten | Plant::StandbyCounts => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
             Plant::OlderSpecObeyed => &["G1", "G2"],
             Plant::FollowingKept => &["following: "],
@@ -214,6 +221,9 @@ impl Plant {
             Plant::OpensForgotten => LinkBug::OpensForgotten,
             Plant::ReaderForgotten => LinkBug::ReaderForgotten,
             Plant::WantsKept => LinkBug::WantsKept,
+            Plant::StandbyNotTold => LinkBug::StandbyNotTold,
+            Plant::MoveUndoubted => LinkBug::MoveUndoubted,
+            Plant::StandbyCounts => LinkBug::StandbyCounts,
             _ => return None,
         })
     }

@@ -4,7 +4,7 @@ use crate::entropy::Entropy;
 use crate::plant::Plant;
 use airmail_broker::ShardConfig;
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
-use airmail_link::LinkLimits;
+use airmail_link::{LinkLimits, TowerLimits};
 use airmail_log::journal::JournalConfig;
 use airmail_model::{Retention, Synced};
 use std::ops::RangeInclusive;
@@ -98,6 +98,23 @@ pub fn link(chance: &mut Entropy, plant: Option<Plant>) -> LinkLimits {
         turn_messages: 1 << chance.between(0, 8),
         bug: plant.and_then(Plant::in_link),
         ..LinkLimits::default()
+    }
+}
+
+/// Limits of how logs are spread over towers: short patience, few at a time.
+#[must_use]
+pub fn towers(chance: &mut Entropy, plant: Option<Plant>) -> TowerLimits {
+    let mut ms = |from, to| Duration::from_millis(chance.between(from, to));
+    TowerLimits {
+        stale_after: ms(50, 1_000),
+        rest: ms(100, 5_000),
+        ask_every: ms(20, 500),
+        towers_per_log: chance.index(3) + 1,
+        takeover_logs: chance.index(4) + 1,
+        uptake_logs_per_s: u32::try_from(chance.between(5, 200)).unwrap_or(20),
+        ask_logs: chance.index(8) + 1,
+        moving_bytes: 1 << chance.between(8, 16),
+        bug: plant.and_then(Plant::in_link),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The whole node with its clients: the shards over their journals, the SDK's producers and subscribers,
 //! and between them streams that are late and break.
 //!
-//! [`Stage::World`] has one shard. [`Stage::Cluster`] has two to four, each with a journal of its own, joined
-//! by links that are slow, cut and silent: a log is used at every shard, and is at one. All of them are of one
-//! process, which a crash takes as a whole; but a shard may stall while the others go on, and their wall
-//! clocks differ. A client's stream leads to any of them, and after a break to another one.
+//! [`Stage::World`] has one shard. [`Stage::Cluster`] has two to four, joined by links that are slow, cut and
+//! silent; their wall clocks differ, and one may stall while the others go on. A client's stream leads to any of them,
+//! and after a break to another one. In half of the runs each has a journal of its own: a log is used at every shard,
+//! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a gateway, a
+//! process of its own, and uses all logs through several towers (`roles.rs`).
 
 mod admin;
 mod audit;
@@ -15,8 +16,10 @@ mod heal;
 mod isolation;
 mod link;
 mod node;
+mod node_storage;
 mod publisher;
 mod restore;
+mod roles;
 mod shard;
 mod traffic;
 mod watch;
@@ -140,7 +143,13 @@ impl World {
             Cluster::alone()
         };
         let swarm = Swarm::of(&mut chance);
-        let weather = Weather::new(swarm, cluster.shards(), &mut chance, plant);
+        let mut weather = Weather::new(swarm, cluster.disks(), &mut chance, plant);
+        let mut evidence = Evidence::new(show);
+        if cluster.roles.is_some() {
+            evidence.ledger.acks_outlive = true;
+            // Nobody sets the files of a storage back under gateways that run.
+            (weather.swarm.copied, weather.swarm.restored) = (0, 0);
+        }
         let shape = Shape::of(&mut chance);
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &mut chance))
@@ -154,7 +163,7 @@ impl World {
         World {
             chance,
             weather,
-            evidence: Evidence::new(show),
+            evidence,
             shape,
             shards: (0..cluster.shards()).map(|_| Shard::default()).collect(),
             cluster,
@@ -222,6 +231,7 @@ impl World {
         if !self.is_running() && self.weather.now.mono >= self.down_until {
             self.boot()?;
         }
+        self.start_nodes()?;
         self.administer();
         self.connect();
         self.work()?;

@@ -4,7 +4,7 @@
 //! Invariant: a log is lost exactly from the cut, or from when the far end said so, until it is gained.
 
 use airmail_log::{Bounds, Call, Completion, LogSpec, Refusal, Tag};
-use airmail_model::{LogId, Mono};
+use airmail_model::{LogId, Mono, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -43,6 +43,24 @@ impl OpenLogs {
             let bounds = *bounds;
             told.push_back(Completion::Gained { log, bounds });
         }
+    }
+
+    /// A log that was opened elsewhere is to be opened here, too.
+    pub(super) fn open_too(&mut self, log: LogId, spec: Box<LogSpec>) {
+        let is_lost = self.logs.get(&log).is_none_or(|open| open.is_lost);
+        self.logs.insert(log, OpenLog { spec, is_lost });
+    }
+
+    /// A log is used elsewhere: opened again here, it changes nothing of what was made known there.
+    pub(super) fn defer(&mut self, log: LogId) {
+        if let Some(open) = self.logs.get_mut(&log) {
+            open.spec.as_of = Sequence(0);
+        }
+    }
+
+    /// The spec by which a log was opened.
+    pub(super) fn spec_of(&self, log: LogId) -> Option<&LogSpec> {
+        self.logs.get(&log).map(|open| &*open.spec)
     }
 
     /// The owner has deleted a log.
@@ -121,6 +139,11 @@ impl OpenLogs {
     /// Whether calls of the link's own are under way.
     pub(super) fn is_reopening(&self) -> bool {
         !self.reopening.is_empty()
+    }
+
+    /// Opens what is not open as soon as that can be.
+    pub(super) fn retry_at(&mut self, at: Mono) {
+        self.retry = Some(at);
     }
 
     /// When to try again what could not be opened.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// A reader of the owner.
 #[derive(Debug)]
-struct LinkReader {
+pub(super) struct LinkReader {
     log: LogId,
     scope: Box<Scope>,
     /// The first number that its owner was not told of.
@@ -99,9 +99,56 @@ impl Readers {
     }
 
     fn run(&mut self, r: ReaderId) -> ReaderId {
-        self.last_run += 1;
-        let run = ReaderId(self.last_run);
+        let run = self.new_run();
         self.runs.insert(run, r);
+        run
+    }
+
+    /// The number of another run, of whatever reader.
+    pub(super) fn new_run(&mut self) -> ReaderId {
+        self.last_run += 1;
+        ReaderId(self.last_run)
+    }
+
+    /// Where a reader stands.
+    pub(super) fn next_of(&self, r: ReaderId) -> Option<Sequence> {
+        self.readers.get(&r).map(|reader| reader.next)
+    }
+
+    /// Takes all readers of a log, each with the run that the far end knows. Those that were stopped end.
+    pub(super) fn hand_over(
+        &mut self,
+        log: LogId,
+        told: &mut impl Extend<Completion>,
+    ) -> Vec<(ReaderId, LinkReader, Option<ReaderId>)> {
+        let of_log = self.readers.iter().filter(|(_, reader)| reader.log == log);
+        let of_log: Vec<ReaderId> = of_log.map(|(r, _)| *r).collect();
+        let mut handed = Vec::new();
+        for r in of_log {
+            let Some(mut reader) = self.readers.remove(&r) else {
+                bug!("{r:?} is not there");
+                continue;
+            };
+            self.runs.remove(&reader.run);
+            let run = std::mem::take(&mut reader.is_started).then_some(reader.run);
+            let run = run.or_else(|| reader.edits.earlier());
+            reader.has_grant = false;
+            if reader.is_stopped {
+                told.extend([Completion::Ended { r, why: None }]);
+                continue;
+            }
+            handed.push((r, reader, run));
+        }
+        handed
+    }
+
+    /// Goes on with a reader of another link: its run here, which is to be started.
+    pub(super) fn take_over(&mut self, r: ReaderId, mut reader: LinkReader) -> ReaderId {
+        let run = self.run(r);
+        reader.run = run;
+        if self.readers.insert(r, reader).is_some() {
+            bug!("{r:?} is taken over twice");
+        }
         run
     }
 
@@ -389,6 +436,22 @@ impl Readers {
 }
 
 impl LinkReader {
+    /// Filter of its scope.
+    pub(super) fn filter(&self) -> ScopeFilter {
+        self.scope.filter
+    }
+
+    /// Its list of what is wanted is that of a run at the new far end, with edits that have no answer there.
+    pub(super) fn go_on_with(&mut self, run: ReaderId, edits: Edits) {
+        self.edits = edits;
+        self.edits.resume(run);
+    }
+
+    /// Nobody knows what is wanted of it.
+    pub(super) fn lose_edits(&mut self) {
+        self.edits = Edits::default();
+    }
+
     /// The part of a batch that is new, if any is.
     fn batch(&mut self, r: ReaderId, mut stored: Stored) -> Option<Completion> {
         let bytes = i64::try_from(stored.batch.bytes().len()).unwrap_or(i64::MAX);

@@ -30,6 +30,29 @@ pub(super) struct Unanswered {
     pub(super) is_doubtful: bool,
 }
 
+/// A call that goes from one link to another.
+#[derive(Debug)]
+pub(super) enum HandedCall {
+    /// It has no answer.
+    Open(Unanswered),
+    /// An append that waits for those before it to be answered; the last that was refused for want of room, if so.
+    Answered {
+        answer: Completion,
+        is_refused: bool,
+    },
+}
+
+#[cfg(feature = "sabotage")]
+impl HandedCall {
+    /// A planted bug: whatever was sent to the tower before is not remembered.
+    pub(super) fn undoubted(mut self) -> HandedCall {
+        if let HandedCall::Open(of) = &mut self {
+            of.is_doubtful = false;
+        }
+        self
+    }
+}
+
 /// Place of an append in the order of its log's answers.
 #[derive(Debug)]
 struct Place {
@@ -230,6 +253,105 @@ impl Calls {
     /// All of them, in the order in which they came.
     pub(super) fn numbers(&self) -> impl Iterator<Item = CallNumber> + '_ {
         self.calls.keys().copied()
+    }
+
+    /// Takes all calls of a log, to be asked over another link; those that are of interest here alone are forgotten.
+    /// What the other far end could not recognise has an unknown outcome.
+    pub(super) fn hand_over(
+        &mut self,
+        log: LogId,
+        is_of_here: impl Fn(Tag) -> bool,
+        told: &mut VecDeque<Completion>,
+    ) -> Vec<HandedCall> {
+        let of_log = self
+            .calls
+            .iter()
+            .filter(|(_, of)| of.call.log() == Some(log));
+        let (mut numbers, mut unknown) = (Vec::new(), Vec::new());
+        for (number, of) in of_log {
+            match &of.call {
+                Call::Append { batch, .. } if batch.producer().is_none() && of.is_sent => {
+                    unknown.push(*number);
+                }
+                Call::Append { .. } => {}
+                _ => numbers.push(*number),
+            }
+        }
+        for number in unknown {
+            self.give_up(number, told);
+        }
+        let others = numbers
+            .into_iter()
+            .filter_map(|number| self.calls.remove(&number));
+        let others = others.filter(|of| !is_of_here(of.tag));
+        let mut handed: Vec<HandedCall> = others.map(HandedCall::Open).collect();
+        for place in self.orders.remove(&log).into_iter().flatten() {
+            self.appends -= 1;
+            let is_refused = self.refused == Some(place.number);
+            self.refused = self.refused.filter(|_| !is_refused);
+            if let Some(answer) = place.answer {
+                handed.push(HandedCall::Answered { answer, is_refused });
+            } else if let Some(of) = self.calls.remove(&place.number) {
+                if let Call::Append { batch, .. } = &of.call {
+                    self.bytes -= batch.bytes().len() as u64;
+                }
+                handed.push(HandedCall::Open(of));
+            }
+        }
+        for call in &mut handed {
+            if let HandedCall::Open(of) = call {
+                let is_append = matches!(of.call, Call::Append { .. });
+                of.is_doubtful |= is_append && of.is_sent;
+                of.is_sent = false;
+            }
+        }
+        handed
+    }
+
+    /// Goes on with the calls of a log of another link. Those that are to be asked here.
+    pub(super) fn take_over(
+        &mut self,
+        handed: Vec<HandedCall>,
+        told: &mut VecDeque<Completion>,
+    ) -> Vec<CallNumber> {
+        let mut open = Vec::new();
+        let mut last = None;
+        for call in handed {
+            let number = self.number();
+            match call {
+                HandedCall::Open(of) => {
+                    if let Call::Append { log, batch, .. } = &of.call {
+                        self.bytes += batch.bytes().len() as u64;
+                        self.appends += 1;
+                        let answer = None;
+                        let order = self.orders.entry(*log).or_default();
+                        order.push_back(Place { number, answer });
+                        last = Some(*log);
+                    }
+                    self.calls.insert(number, of);
+                    open.push(number);
+                }
+                HandedCall::Answered { answer, is_refused } => {
+                    let Some(order) = last.and_then(|log| self.orders.get_mut(&log)) else {
+                        bug!("{answer:?} waits for nothing");
+                        told.push_back(answer);
+                        continue;
+                    };
+                    self.appends += 1;
+                    let answer = Some(answer);
+                    order.push_back(Place { number, answer });
+                    if is_refused {
+                        self.refused = Some(number);
+                    }
+                }
+            }
+        }
+        open
+    }
+
+    /// Whether an append to a log has no answer that was given.
+    pub(super) fn has_appends(&self, log: LogId) -> bool {
+        self.orders.contains_key(&log)
     }
 
     /// Number of appends whose answer was not given.

@@ -5,6 +5,7 @@
 //! connection has begun.
 
 use airmail_link::{Event, FromHost, Port, ToHost};
+use airmail_log::Call;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +40,11 @@ struct State {
     time: u64,
     /// The host that the near end is connected to.
     host: Option<usize>,
+    /// The one that it always comes to. `None`: any.
+    only: Option<usize>,
     up_at: u64,
+    /// Messages that said what is wanted.
+    wants: usize,
     near: Way<FromHost>,
     far: [Way<ToHost>; 2],
     /// Messages of earlier connections that will come after all, among those of a later one.
@@ -58,13 +63,21 @@ pub(crate) struct Near(Arc<Mutex<State>>);
 pub(crate) struct Far(Arc<Mutex<State>>, usize);
 
 impl Line {
+    /// A line to whichever host.
     pub(crate) fn new(weather: Weather) -> Line {
+        Line::to(weather, None)
+    }
+
+    /// A line to one host alone, or to any.
+    pub(crate) fn to(weather: Weather, only: Option<usize>) -> Line {
         Line(Arc::new(Mutex::new(State {
             weather,
             random: weather.seed,
             time: 0,
             host: None,
+            only,
             up_at: 1,
+            wants: 0,
             near: Way::new(),
             far: [Way::new(), Way::new()],
             late_near: Vec::new(),
@@ -106,6 +119,19 @@ impl Line {
             || state.far.iter().any(|way| !way.is_empty())
     }
 
+    /// Cuts it now.
+    pub(crate) fn cut(&self) {
+        let mut state = self.0.lock();
+        if let Some(host) = state.host {
+            state.cut(host);
+        }
+    }
+
+    /// Number of messages that said what is wanted.
+    pub(crate) fn wants(&self) -> usize {
+        self.0.lock().wants
+    }
+
     /// No cut comes any more.
     pub(crate) fn calm(&self) {
         self.0.lock().weather.cuts_max = 0;
@@ -124,7 +150,8 @@ impl State {
     }
 
     fn up(&mut self) {
-        let host = self.below(2) as usize;
+        let any = self.below(2) as usize;
+        let host = self.only.unwrap_or(any);
         self.host = Some(host);
         let time = self.time;
         self.near.push_back((time, Event::Up));
@@ -199,6 +226,9 @@ impl Port for Near {
         if state.far[host].len() >= state.weather.room {
             return Err(message);
         }
+        let is_want =
+            matches!(&message, ToHost::Call { call, .. } if matches!(call, Call::Want { .. }));
+        state.wants += usize::from(is_want);
         let arrival = state.arrival();
         send(&mut state.far[host], arrival, message);
         if !state.late_far.is_empty() && state.below(2) == 0 {

@@ -66,11 +66,12 @@ impl Wanting {
         }
         self.wanted.extend(add.iter().copied());
         self.edit += 1;
-        let more = false;
-        d.want(self.r, self.edit, WantEdit { add, drop, more });
+        let (first, more) = (self.edit, false);
+        d.want(self.r, first, WantEdit { add, drop, more });
         self.follow(d);
-        let at = self.seen.iter().rev().find_map(|seen| match seen {
-            Seen::Effective(edit, at) if *edit == self.edit => Some(*at),
+        // It may have been forgotten before it took effect, and said anew; or after that.
+        let at = self.seen.iter().find_map(|seen| match seen {
+            Seen::Effective(edit, at) if *edit >= first => Some(*at),
             _ => None,
         });
         match at {

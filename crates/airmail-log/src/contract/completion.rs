@@ -55,8 +55,9 @@ pub enum Completion {
         edit: u32,
         at: Option<Sequence>,
     },
-    /// Topics that the reader wanted are forgotten, and edits under way are not answered. It gives nothing before
-    /// they are named anew, and then goes on where it was.
+    /// Topics that the reader wanted are forgotten where it reads, or at another place that is to know them. Edits under
+    /// way are not answered, though they may take effect. Its owner names everything anew before it polls again; until
+    /// that is known the reader may give nothing, and then it goes on where it was.
     WantsLost { r: ReaderId },
     /// Answers `FindTime`.
     Found { t: Tag, at: Sequence },

@@ -48,6 +48,7 @@ impl Journal {
 impl CarryingOut<'_> {
     /// A command is durable: what waited for it goes on.
     pub(super) fn carry_out(&mut self, meta: &Meta, t: Option<Tag>, moved: &mut BTreeSet<Slot>) {
+        let done = |t: Tag| Completion::Done { t };
         let slot = match *meta {
             Meta::SegmentSealed { .. } => {
                 self.segments.want_sweep();
@@ -57,17 +58,9 @@ impl CarryingOut<'_> {
                 for block in self.upkeep.take_deleted(slot) {
                     self.segments.let_go(block);
                 }
-                if let Some(t) = t {
-                    self.effects.tell(Completion::Done { t });
-                }
-                return;
+                return self.effects.completions().extend(t.map(done));
             }
-            Meta::Bury { .. } => {
-                if let Some(t) = t {
-                    self.effects.tell(Completion::Done { t });
-                }
-                return;
-            }
+            Meta::Bury { .. } => return self.effects.completions().extend(t.map(done)),
             Meta::Open { slot, .. }
             | Meta::Trim { slot, .. }
             | Meta::Seal { slot, .. }
@@ -76,13 +69,9 @@ impl CarryingOut<'_> {
             | Meta::TakenBack { slot, .. } => slot,
         };
         moved.insert(slot);
-        let done = |t: Tag| Completion::Done { t };
         let Some(log) = self.logs.get_mut(slot) else {
             // Input: a log that was deleted before its command was durable.
-            let is_open = matches!(meta, Meta::Open { .. });
-            let why = Refusal::NoLog;
-            let refused = |t: Tag| Completion::Refused { t, why };
-            let answer = t.map(|t| if is_open { refused(t) } else { done(t) });
+            let answer = t.map(|t| of_deleted(meta, t));
             return self.effects.completions().extend(answer);
         };
         match *meta {
@@ -124,5 +113,14 @@ impl CarryingOut<'_> {
             Meta::Delete { .. } | Meta::Bury { .. } | Meta::SegmentSealed { .. } => {}
         }
         self.effects.completions().extend(t.map(done));
+    }
+}
+
+/// The answer to a command of a log that was deleted before the command was durable.
+fn of_deleted(meta: &Meta, t: Tag) -> Completion {
+    let why = Refusal::NoLog;
+    match meta {
+        Meta::Open { .. } => Completion::Refused { t, why },
+        _ => Completion::Done { t },
     }
 }

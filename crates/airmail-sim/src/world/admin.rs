@@ -94,7 +94,7 @@ impl World {
             };
             let asked = (retention, Durability::single(durability));
             let asked_on = space.asked_on;
-            let is_so = |catalog: &Arc<Catalog>| {
+            let is_so = |catalog: &Catalog| {
                 let namespace = catalog.by_name(&space.name).map(|of| &of.namespace);
                 namespace.is_some_and(|namespace| {
                     let spec = &namespace.spec;
@@ -102,9 +102,9 @@ impl World {
                     (spec.retention, spec.durability) == asked && is_settled
                 })
             };
-            if is_so(&catalogs[shard]) {
+            if is_so(catalog) {
                 // In force is what every shard has been told of.
-                if !catalogs.iter().all(is_so) {
+                if !catalogs.iter().all(|catalog| is_so(catalog)) {
                     continue;
                 }
                 (space.wanted, space.durability) = (None, durability);
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// The catalogs of all shards.
-    fn catalogs(&self) -> Vec<Arc<Catalog>> {
+    pub(super) fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
         engines
             .map(|engine| Arc::clone(engine.shard().catalog()))

@@ -112,6 +112,11 @@ impl<S> AuditedStorage<S> {
         }
     }
 
+    /// The storage itself.
+    pub(super) fn inner_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
     /// Takes the first violation. Returned once.
     pub(super) fn take_violation(&mut self) -> Option<Violation> {
         self.violation.take()

@@ -1,10 +1,14 @@
 //! The shards of a run and what goes wrong between them: how many there are, the wires that join them, and the
 //! faults of those.
 //!
-//! A run of [`Stage::World`](crate::Stage::World) has one shard, no wire, and none of these faults.
+//! A run of [`Stage::World`](crate::Stage::World) has one shard, no wire, and none of these faults. In half of the
+//! runs of [`Stage::Cluster`](crate::Stage::Cluster) the shards are of one process; in the others they are gateways,
+//! processes of their own beside towers and a storage ([`Roles`]).
 
-use super::audit::AuditedStorage;
-use super::wire::{SimPort, Wire, WireSettings};
+use super::audit::{Attempts, AuditedStorage};
+use super::node_storage::NodeStorage;
+use super::roles::Roles;
+use super::wire::{Wire, WireSettings};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
@@ -12,12 +16,11 @@ use crate::files::SimFiles;
 use crate::plant::Plant;
 use crate::tuning;
 use airmail_broker::Interest;
-use airmail_link::{
-    FromHost, HostedStorage, LinkLimits, LinkStorage, LogHomes, ShardedStorage, ToHost,
-};
+use airmail_link::{HostedStorage, LinkLimits, LinkStorage, LogHomes, ShardedStorage};
 use airmail_log::LogStorage as _;
 use airmail_log::journal::JournalStorage;
 use airmail_model::{LogId, Mono};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +33,8 @@ const DOWN_MICROS_MAX: [u64; 2] = [30_000, 2_000_000];
 /// Longest time for which a direction is silent before the cut, in microseconds.
 const SILENT_MICROS_MAX: u64 = 500_000;
 
-/// Storage of a shard: its own journal, and links to the others.
-pub(super) type Storage =
-    AuditedStorage<ShardedStorage<JournalStorage<SimFiles>, SimPort<ToHost, FromHost>>>;
+/// Storage of a shard, or of a gateway.
+pub(super) type Storage = AuditedStorage<NodeStorage>;
 
 /// Faults between the shards of a seed, in parts of a million for each step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,13 +58,15 @@ enum Condition {
     Down(Mono),
 }
 
-/// A wire, from the shard that asks to the one that has the logs.
+/// A wire, from the node that asks to the one that has the logs.
 #[derive(Debug)]
-struct Joint {
+pub(super) struct Joint {
     near: usize,
     far: usize,
-    wire: Wire,
+    pub(super) wire: Wire,
     condition: Condition,
+    /// The process that made it is gone: it is never up again.
+    is_over: bool,
 }
 
 /// See the module's documentation.
@@ -77,6 +81,9 @@ pub(super) struct Cluster {
     interest: Interest,
     homes: Arc<LogHomes>,
     joints: Vec<Joint>,
+    pub(super) roles: Option<Roles>,
+    /// Attempts to append, of all shards of the process, or of all gateways ever.
+    attempts: Arc<Mutex<Attempts>>,
     /// Errors of the shards' wall clocks, in microseconds.
     clocks: Vec<i64>,
     /// A namespace is used when every shard knows it, not when the first does.
@@ -95,6 +102,8 @@ impl Cluster {
             interest: Interest::All,
             homes: Arc::new(LogHomes::new(1)),
             joints: Vec::new(),
+            roles: None,
+            attempts: Arc::default(),
             clocks: vec![0],
             waits_for_all: true,
         }
@@ -138,6 +147,8 @@ impl Cluster {
         } else {
             Interest::All
         };
+        let mut roles = chance.fork();
+        let roles = roles.coin().then(|| Roles::of(shards, roles, plant));
         Cluster {
             shards,
             rates,
@@ -146,6 +157,8 @@ impl Cluster {
             interest,
             homes: Arc::new(LogHomes::new(shards)),
             joints: Vec::new(),
+            roles,
+            attempts: Arc::default(),
             clocks,
             waits_for_all,
             chance,
@@ -162,9 +175,14 @@ impl Cluster {
         self.shards
     }
 
-    /// The shard that has a log.
-    pub(super) fn home(&self, log: LogId) -> usize {
-        self.homes.home(log)
+    /// Number of disks: each shard of one process has its own, and gateways have none.
+    pub(super) fn disks(&self) -> usize {
+        if self.roles.is_some() { 1 } else { self.shards }
+    }
+
+    /// Whether a log is at a node alone.
+    pub(super) fn is_home(&self, log: LogId, node: usize) -> bool {
+        self.roles.is_none() && self.homes.home(log) == node
     }
 
     /// Error of a shard's wall clock, in microseconds.
@@ -206,23 +224,38 @@ impl Cluster {
                 host.add_port(Box::new(wire.far()));
                 let link = LinkStorage::new(wire.near(), host.capabilities(), limits);
                 of_shard.push(Some(link));
-                let condition = Condition::Down(Mono(0));
-                self.joints.push(Joint {
-                    near,
-                    far,
-                    wire,
-                    condition,
-                });
+                self.joints.push(Joint::new(near, far, wire));
             }
             links.push(of_shard);
         }
         let shards = hosts.into_iter().zip(links).enumerate();
-        let attempts = Arc::default();
+        self.attempts = Arc::default();
         let joined = shards.map(|(shard, (own, links))| {
             let storage = ShardedStorage::new(shard, Arc::clone(&self.homes), own, links);
-            AuditedStorage::new(storage, shard, Arc::clone(&attempts))
+            self.audited(NodeStorage::Shard(storage), shard)
         });
         joined.collect()
+    }
+
+    /// A node's storage under audit.
+    pub(super) fn audited(&self, storage: NodeStorage, node: usize) -> Storage {
+        AuditedStorage::new(storage, node, Arc::clone(&self.attempts))
+    }
+
+    pub(super) const fn link_limits(&self) -> LinkLimits {
+        self.limits
+    }
+
+    pub(super) const fn wires(&self) -> WireSettings {
+        self.wires
+    }
+
+    pub(super) fn chance_mut(&mut self) -> &mut Entropy {
+        &mut self.chance
+    }
+
+    pub(super) fn parts_mut(&mut self) -> (&mut Option<Roles>, &mut Vec<Joint>) {
+        (&mut self.roles, &mut self.joints)
     }
 
     /// The process has ended, and its wires with it.
@@ -234,8 +267,22 @@ impl Cluster {
     pub(super) fn pass(&mut self, now: Mono, evidence: &mut Evidence) {
         for joint in &mut self.joints {
             joint.wire.pass(now);
+            let is_given_up = self.roles.as_ref().is_some_and(|roles| {
+                let ends = [joint.near, joint.far];
+                ends.iter().any(|node| roles.is_given_up(*node, now))
+            });
+            if is_given_up {
+                if !matches!(joint.condition, Condition::Down(_)) {
+                    joint.cut(now, &mut self.chance, evidence);
+                }
+                continue;
+            }
             match joint.condition {
                 Condition::Down(until) if until <= now => {
+                    let is_there = |node| self.roles.as_ref().is_none_or(|of| of.is_up(node));
+                    if joint.is_over || !is_there(joint.near) || !is_there(joint.far) {
+                        continue;
+                    }
                     joint.condition = Condition::Up;
                     joint.wire.up();
                     evidence.note(format_args!("{} {joint} is up", now.0));
@@ -283,12 +330,35 @@ impl Cluster {
         self.rates.dozes > 0 && self.chance.chance(self.rates.dozes)
     }
 
-    /// Something has arrived for a shard.
-    pub(super) fn has_due(&self, shard: usize) -> bool {
+    /// Something has arrived for a node.
+    pub(super) fn has_due(&self, node: usize) -> bool {
         self.joints.iter().any(|joint| {
-            joint.near == shard && joint.wire.has_due_near()
-                || joint.far == shard && joint.wire.has_due_far()
+            joint.near == node && !joint.is_over && joint.wire.has_due_near()
+                || joint.far == node && joint.wire.has_due_far()
         })
+    }
+
+    /// The connections of the storage behind the towers end, for longer than it takes to stop.
+    pub(super) fn cut_store(&mut self, now: Mono, evidence: &mut Evidence) {
+        let Some(node) = self.roles.as_ref().map(Roles::store_node) else {
+            return;
+        };
+        for joint in self.joints.iter_mut().filter(|joint| joint.leads_to(node)) {
+            joint.wire.pass(now);
+            joint.cut(now, &mut self.chance, evidence);
+            joint.condition = Condition::Down(now.plus(Duration::from_secs(2)));
+        }
+    }
+
+    /// A node is gone: its connections are cut, and those that it has made never come back.
+    pub(super) fn cut_node(&mut self, node: usize, now: Mono, evidence: &mut Evidence) {
+        for joint in &mut self.joints {
+            if joint.near == node || joint.far == node {
+                joint.is_over |= joint.near == node;
+                joint.wire.pass(now);
+                joint.cut(now, &mut self.chance, evidence);
+            }
+        }
     }
 
     /// Ends all faults between shards. A wire that has lost something by itself is cut once more.
@@ -304,6 +374,27 @@ impl Cluster {
 }
 
 impl Joint {
+    /// A wire between two nodes, without a connection.
+    pub(super) fn new(near: usize, far: usize, wire: Wire) -> Joint {
+        Joint {
+            near,
+            far,
+            wire,
+            condition: Condition::Down(Mono(0)),
+            is_over: false,
+        }
+    }
+
+    /// Whether nobody is at either end, where this node has started again.
+    pub(super) fn has_ended_at(&self, node: usize) -> bool {
+        self.far == node && self.is_over
+    }
+
+    /// Whether somebody asks over it what this node has.
+    pub(super) fn leads_to(&self, node: usize) -> bool {
+        self.far == node && !self.is_over
+    }
+
     fn cut(&mut self, now: Mono, chance: &mut Entropy, evidence: &mut Evidence) {
         self.wire.cut();
         let time = Duration::from_micros(seldom_long(chance, DOWN_MICROS_MAX));
@@ -314,7 +405,7 @@ impl Joint {
 
 impl std::fmt::Display for Joint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the link of shard {} to {}", self.near, self.far)
+        write!(f, "the link of node {} to {}", self.near, self.far)
     }
 }
 
@@ -328,7 +419,7 @@ const fn calm() -> WireSettings {
     }
 }
 
-fn seldom_long(chance: &mut Entropy, most: [u64; 2]) -> u64 {
+pub(super) fn seldom_long(chance: &mut Entropy, most: [u64; 2]) -> u64 {
     let long = chance.chance(100_000);
     chance.below(most[usize::from(long)])
 }

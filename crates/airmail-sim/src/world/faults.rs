@@ -1,5 +1,6 @@
 //! Faults of the world: crashes, stops, cut streams, damage, a full disk.
 
+use super::node_storage::NodeStorage;
 use super::publisher::Publisher;
 use super::shard::Shard;
 use super::{End, Space, Stream, World, durability, retention};
@@ -64,11 +65,18 @@ impl World {
             return;
         }
         self.cluster.faults(now, &mut self.evidence);
+        self.cluster.stall_towers(now, &mut self.evidence);
+        if let Some(gateway) = self.cluster.kills(now, &mut self.evidence) {
+            self.gateway_ends(gateway);
+        }
         let shard = self.cluster.any_shard(&mut self.chance);
         if let Some(time) = self.cluster.stall() {
             self.evidence.count(Kind::ShardStalled);
             let until = now.plus(time);
             self.shards[shard].stalled_until = until;
+            if let Some(roles) = &mut self.cluster.roles {
+                roles.stall(shard, now, until);
+            }
             self.evidence.note(format_args!(
                 "{} shard {shard} stalls until {}",
                 now.0, until.0
@@ -138,10 +146,23 @@ impl World {
         let process = Casualty {
             ran: self.is_running(),
             failed: self.has_failed(),
-            weak: weak_logs(&self.spaces).collect(),
+            weak: weak_logs(&self.spaces).chain(self.unused_logs()).collect(),
         };
         self.weather.end(ending, &process, &mut self.evidence);
         self.down();
+    }
+
+    /// Logs of namespaces that nobody uses yet, though gateways have opened them.
+    fn unused_logs(&self) -> Vec<LogId> {
+        let used = |id| self.spaces.iter().any(|space| space.id == id);
+        let mut logs = Vec::new();
+        if self.cluster.roles.is_some() {
+            for catalog in self.catalogs() {
+                let unused = catalog.iter().filter(|entry| !used(entry.namespace.id));
+                logs.extend(unused.flat_map(|entry| entry.map.logs(Lane::Normal)));
+            }
+        }
+        logs
     }
 
     /// Whether the process's files have failed it.
@@ -150,12 +171,15 @@ impl World {
     }
 
     fn down(&mut self) {
-        for shard in &mut self.shards {
-            if let Some(engine) = shard.engine.take() {
-                let (stats, flow) = (engine.shard().stats(), engine.shard().flow());
-                self.evidence.census.take_shard(&stats, &flow);
-            }
-            *shard = Shard::default();
+        let now = self.weather.now.mono;
+        if self.cluster.roles.is_some() {
+            self.cluster.end_store(now, &mut self.evidence);
+            let pause = Duration::from_micros(self.chance.below(20_000));
+            self.down_until = now.plus(pause);
+            return;
+        }
+        for shard in 0..self.shards.len() {
+            self.engine_ends(shard);
         }
         self.cluster.down();
         self.restore_ended();
@@ -171,9 +195,58 @@ impl World {
         self.down_until = self.weather.now.mono.plus(pause);
     }
 
+    /// A shard's part of its process is gone.
+    fn engine_ends(&mut self, shard: usize) {
+        let shard = &mut self.shards[shard];
+        if let Some(mut engine) = shard.engine.take() {
+            let (stats, flow) = (engine.shard().stats(), engine.shard().flow());
+            self.evidence.census.take_shard(&stats, &flow);
+            if let NodeStorage::Gateway(storage) = engine.storage_mut().inner_mut() {
+                self.evidence.add(Kind::LogMoved, storage.moved());
+            }
+        }
+        *shard = Shard::default();
+    }
+
+    /// A gateway's process is gone, and with it the streams that led to it.
+    fn gateway_ends(&mut self, gateway: usize) {
+        self.engine_ends(gateway);
+        let streams = self.streams.values();
+        let there = streams.filter(|stream| stream.shard == gateway);
+        let there: Vec<End> = there.map(|stream| stream.end).collect();
+        there.into_iter().for_each(|end| self.cut(end));
+    }
+
+    /// The storage behind the towers ends in good order, or is killed if it does not get there.
+    fn stop_store(&mut self) -> Checked {
+        let now = self.weather.now;
+        self.cluster.cut_store(now.mono, &mut self.evidence);
+        for turn in 0..2_000 {
+            self.turn()?;
+            let Some(store) = self.cluster.store_mut() else {
+                return Ok(());
+            };
+            // As a node does: first it lets its links end.
+            if turn == 50 {
+                store.close(self.weather.now);
+            }
+            if store.is_closed() {
+                let ending = Ending::of_stopped(self.has_failed(), &mut self.evidence);
+                self.end(ending);
+                return Ok(());
+            }
+            self.weather.later(Duration::from_micros(500));
+        }
+        self.end(Ending::Killed);
+        Ok(())
+    }
+
     /// The process ends in good order, or is killed if it does not get there.
     fn stop(&mut self) -> Checked {
         self.evidence.note(format_args!("stop"));
+        if self.cluster.roles.is_some() {
+            return self.stop_store();
+        }
         let ends: Vec<End> = self.streams.values().map(|stream| stream.end).collect();
         ends.into_iter().for_each(|end| self.cut(end));
         let mut told = vec![false; self.shards.len()];

@@ -94,6 +94,7 @@ impl World {
         for shard in &mut self.shards {
             shard.stalled_until = Mono(0);
         }
+        self.cluster.heal_nodes();
     }
 
     /// Draws whether the process heals without another start: several shards, whose links alone have failed.
@@ -120,6 +121,7 @@ impl World {
         let mut since = self.weather.now.mono;
         let begun = since;
         for _ in 0..TURNS_MAX {
+            self.start_nodes()?;
             self.administer();
             self.connect();
             self.exchange()?;
@@ -140,7 +142,8 @@ impl World {
             }
             let soon = Duration::from_millis(20);
             let awake = self.shards.iter().filter(|shard| shard.is_awake);
-            let wake = awake.filter_map(|shard| shard.wake).min();
+            let wake = awake.filter_map(|shard| shard.wake);
+            let wake = wake.chain(self.cluster.wake_of_nodes()).min();
             let wait = wake.map_or(soon, |wake| wake.since(self.weather.now.mono));
             self.weather
                 .later(wait.clamp(Duration::from_micros(100), soon));

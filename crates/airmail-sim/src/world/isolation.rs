@@ -1,4 +1,4 @@
-//! Isolation: a shard that does nothing at all stops only who needs its logs.
+//! Isolation: a shard that does nothing at all stops only who needs its logs, and a gateway or tower nobody.
 //!
 //! While everything else is well, one of several shards stalls for good. Its streams go to the others; what is
 //! then published to logs of the others is acknowledged, and told to who reads those. Who has just begun to
@@ -24,12 +24,23 @@ impl World {
         if self.shards.len() == 1 || self.chance.coin() {
             return Ok(false);
         }
-        let stalled = self.cluster.any_shard(&mut self.chance);
+        let mut stalled = self.cluster.any_shard(&mut self.chance);
+        let roles = self.cluster.roles.as_ref();
+        if let Some(roles) = roles.filter(|roles| roles.can_spare_a_tower())
+            && self.chance.coin()
+        {
+            stalled = roles.any_tower(&mut self.chance);
+        }
         self.begin_to_read(stalled)?;
         self.evidence
-            .note(format_args!("shard {stalled} stalls for good"));
-        self.evidence.count(Kind::ShardIsolated);
-        self.shards[stalled].stalled_until = Mono(u64::MAX);
+            .note(format_args!("node {stalled} stalls for good"));
+        let is_tower = stalled >= self.shards.len();
+        self.evidence.count(if is_tower {
+            Kind::TowerIsolated
+        } else {
+            Kind::ShardIsolated
+        });
+        self.stall_for_good(stalled, true);
         let streams = self.streams.values();
         let there = streams.filter(|stream| stream.shard == stalled);
         let there: Vec<End> = there.map(|stream| stream.end).collect();
@@ -42,12 +53,24 @@ impl World {
             clients.iter_mut().for_each(Client::catch_up);
             let ledger = &world.evidence.ledger;
             world.publishers.iter().all(Publisher::is_idle)
-                && clients
-                    .iter()
-                    .all(|client| client.has_everything(ledger, |log| cluster.home(log) != stalled))
+                && clients.iter().all(|client| {
+                    client.has_everything(ledger, |log| !cluster.is_home(log, stalled))
+                })
         })?;
-        self.shards[stalled].stalled_until = Mono(0);
+        self.stall_for_good(stalled, false);
         Ok(true)
+    }
+
+    /// Has a node stand still from now on, or go on.
+    fn stall_for_good(&mut self, node: usize, is_stalled: bool) {
+        let until = Mono(if is_stalled { u64::MAX } else { 0 });
+        if let Some(shard) = self.shards.get_mut(node) {
+            shard.stalled_until = until;
+        }
+        let now = self.weather.now.mono;
+        if let Some(roles) = &mut self.cluster.roles {
+            roles.stall(node, now, until);
+        }
     }
 
     /// One begins to read everything that this shard has, and one everything else; both have got somewhere when
@@ -55,7 +78,7 @@ impl World {
     fn begin_to_read(&mut self, stalled: usize) -> Checked {
         for (number, is_there) in [(1_001, true), (1_002, false)] {
             let mut newcomer = Client::new(number, self.plant, &mut self.chance);
-            let wanted = |log| (self.cluster.home(log) == stalled) == is_there;
+            let wanted = |log| self.cluster.is_home(log, stalled) == is_there;
             self.read_everything(&mut newcomer, wanted);
             self.clients.push(newcomer);
         }
@@ -71,7 +94,7 @@ impl World {
         for space in self.spaces.iter().filter(|space| !space.leaving) {
             for topic in (0..space.topics.min(TOPICS_MAX)).map(topic_name) {
                 let log = space.map.log(topic.hash(space.id), Lane::Normal);
-                if self.cluster.home(log) == stalled {
+                if self.cluster.is_home(log, stalled) {
                     continue;
                 }
                 let publisher = self.chance.index(self.publishers.len());

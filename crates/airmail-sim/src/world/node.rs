@@ -1,9 +1,12 @@
 //! The node's process: its start, its turns, its streams' other ends.
 
+use super::cluster::Storage;
+use super::node_storage::NodeStorage;
 use super::shard::Shard;
 use super::{End, Stream, World};
 use crate::census::Kind;
-use crate::files::a_while;
+use crate::entropy::Entropy;
+use crate::files::{SimFiles, a_while};
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
@@ -17,41 +20,84 @@ use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
 const ROUNDS_MAX: u32 = 50_000;
 
 impl World {
-    /// Starts the process on the disk's contents.
+    /// Starts the process that has the disks on their contents.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
         let (mut journals, mut chances) = (Vec::new(), Vec::new());
-        for shard in 0..self.shards.len() {
-            let files = self.weather.machine.boot(shard);
+        for disk in 0..self.cluster.disks() {
             let mut chance = self.chance.fork();
-            let mut config = tuning::journal(&mut chance, self.plant);
-            config.renewed = self.restore.new_lives;
-            let journal = JournalStorage::open(files, config, self.shown(shard));
-            journals.push(journal.map_err(|error| {
-                let detail = format!("start {} of shard {shard} failed: {error}", self.boots);
-                Violation::new("G1 what was written can be opened", detail)
-            })?);
+            journals.push(self.open_journal(disk, &mut chance)?);
             chances.push(chance);
-        }
-        let storages = self.cluster.join(journals);
-        for (shard, (storage, mut chance)) in storages.into_iter().zip(chances).enumerate() {
-            let mut config = tuning::shard(&mut chance, self.plant);
-            config.interest = self.cluster.interest();
-            let engine = Engine::new(
-                config,
-                storage,
-                Box::new(AllowAll),
-                Box::new(AllowAll),
-                self.shown(shard),
-            );
-            let engine = engine.map_err(|error| {
-                let detail = format!("start {} of shard {shard} failed: {error}", self.boots);
-                Violation::new("a shard can honour a journal", detail)
-            })?;
-            self.shards[shard].engine = Some(engine);
         }
         self.evidence.count(Kind::Started);
         self.evidence.note(format_args!("start {}", self.boots));
+        if self.cluster.roles.is_some() {
+            for journal in journals {
+                self.cluster.start_store(journal);
+            }
+            return Ok(());
+        }
+        let storages = self.cluster.join(journals);
+        for (shard, (storage, chance)) in storages.into_iter().zip(chances).enumerate() {
+            self.start_engine(shard, storage, chance)?;
+        }
+        Ok(())
+    }
+
+    fn open_journal(
+        &self,
+        disk: usize,
+        chance: &mut Entropy,
+    ) -> Result<JournalStorage<SimFiles>, Violation> {
+        let files = self.weather.machine.boot(disk);
+        let mut config = tuning::journal(chance, self.plant);
+        config.renewed = self.restore.new_lives;
+        let journal = JournalStorage::open(files, config, self.shown(disk));
+        journal.map_err(|error| {
+            let detail = format!("start {} of shard {disk} failed: {error}", self.boots);
+            Violation::new("G1 what was written can be opened", detail)
+        })
+    }
+
+    fn start_engine(&mut self, shard: usize, storage: Storage, mut chance: Entropy) -> Checked {
+        let mut config = tuning::shard(&mut chance, self.plant);
+        config.interest = self.cluster.interest();
+        let engine = Engine::new(
+            config,
+            storage,
+            Box::new(AllowAll),
+            Box::new(AllowAll),
+            self.shown(shard),
+        );
+        let engine = engine.map_err(|error| {
+            let detail = format!("start {} of shard {shard} failed: {error}", self.boots);
+            Violation::new("a shard can honour a journal", detail)
+        })?;
+        self.shards[shard].engine = Some(engine);
+        Ok(())
+    }
+
+    /// Starts gateways and towers that are due, and tells gateways the news of towers.
+    pub(super) fn start_nodes(&mut self) -> Checked {
+        let now = self.weather.now.mono;
+        self.cluster.start_towers(now, &mut self.evidence);
+        for gateway in self.cluster.due_gateways(now) {
+            let chance = self.chance.fork();
+            if let Some(storage) = self.cluster.start_gateway(gateway) {
+                let storage = NodeStorage::Gateway(storage);
+                let storage = self.cluster.audited(storage, gateway);
+                self.start_engine(gateway, storage, chance)?;
+                self.evidence
+                    .note(format_args!("{} gateway {gateway} starts", now.0));
+            }
+        }
+        for (gateway, live) in self.cluster.news(now, &mut self.evidence) {
+            let engine = self.shards[gateway].engine.as_mut();
+            let storage = engine.map(|engine| engine.storage_mut().inner_mut());
+            if let Some(NodeStorage::Gateway(storage)) = storage {
+                storage.set_live(&live);
+            }
+        }
         Ok(())
     }
 
@@ -128,16 +174,17 @@ impl World {
         for shard in 0..self.shards.len() {
             self.shards[shard].is_awake = self.is_awake(shard) && !self.cluster.dozes();
         }
+        self.cluster.wake_nodes(now);
         let mut out = TurnOutput::default();
         for _ in 0..ROUNDS_MAX {
             for mut disk in self.weather.machine.disks() {
                 disk.advance(now);
             }
             self.cluster.pass(now, &mut self.evidence);
-            if !self.is_running() {
+            if !self.is_running() && self.cluster.roles.is_none() {
                 return Ok(());
             }
-            let mut busy = false;
+            let mut busy = self.nodes_turn()?;
             for shard in 0..self.shards.len() {
                 if self.shards[shard].is_awake {
                     busy |= self.shard_turn(shard, &mut out)?;
@@ -153,6 +200,19 @@ impl World {
         Err(Violation::new("liveness", detail))
     }
 
+    /// A turn of the towers and the storage behind them; whether any has more to do now.
+    fn nodes_turn(&mut self) -> Result<bool, Violation> {
+        if self.cluster.roles.is_none() {
+            return Ok(false);
+        }
+        let busy = self.cluster.turn_nodes(self.weather.now);
+        let mut disk = self.weather.machine.disk();
+        match disk.take_violation() {
+            Some(violation) => Err(violation),
+            None => Ok(busy || disk.has_done() && self.cluster.is_store_awake()),
+        }
+    }
+
     /// A turn of a shard; whether it has more to do now.
     fn shard_turn(&mut self, shard: usize, out: &mut TurnOutput) -> Result<bool, Violation> {
         let shown = self.shown(shard);
@@ -162,13 +222,17 @@ impl World {
         };
         *wake = engine.turn(shown, out);
         let again = wake.is_some_and(|wake| wake <= shown.mono);
-        let audited = engine.storage_mut().take_violation();
-        let mut disk = self.weather.machine.disk_of(shard);
-        if let Some(violation) = disk.take_violation().or(audited) {
+        if let Some(violation) = engine.storage_mut().take_violation() {
             return Err(violation);
         }
-        let busy = again || disk.has_done();
-        drop(disk);
+        let mut busy = again;
+        if self.cluster.roles.is_none() {
+            let mut disk = self.weather.machine.disk_of(shard);
+            if let Some(violation) = disk.take_violation() {
+                return Err(violation);
+            }
+            busy |= disk.has_done();
+        }
         for (id, outcome) in out.outcomes.drain(..) {
             self.evidence
                 .note(format_args!("{} {id:?} {outcome:?}", shown.mono.0));

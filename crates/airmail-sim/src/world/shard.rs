@@ -29,9 +29,12 @@ impl Shard {
 }
 
 impl World {
-    /// Whether the process runs.
+    /// Whether the process runs that has the disks: that of all shards, or of the storage behind the towers.
     pub(super) fn is_running(&self) -> bool {
-        self.shards.iter().all(|shard| shard.engine.is_some())
+        match &self.cluster.roles {
+            Some(roles) => roles.has_store(),
+            None => self.shards.iter().all(|shard| shard.engine.is_some()),
+        }
     }
 
     /// Whether every shard takes streams.

@@ -1,0 +1,165 @@
+//! Tails: where a log ends, as each of its towers says, and whether the active one can be believed.
+//!
+//! A tower may hold its links and serve nothing: its own way to the storage is cut, or it is shown an old state of it.
+//! So all towers of a log that is used are asked for its end, again and again. The active tower is *stale* if it has
+//! not answered for a while and another one has, or if for a while it has answered with less than another one had said
+//! before it was asked.
+//!
+//! Answers of towers are compared with each other, and never with where a reader stands: that may be behind because
+//! this process is slow, and then no other tower is better.
+
+use crate::tower_ranks::TowerName;
+use airmail_log::Tag;
+use airmail_model::{LogId, Mono, Sequence};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Marks the tags of questions among those of the owner, who has none above it.
+const OWN: u64 = 1 << 61;
+
+/// An answer of a tower.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    end: Sequence,
+    asked: Mono,
+    told: Mono,
+}
+
+#[derive(Debug, Default)]
+struct Tail {
+    answer: Option<Answer>,
+    /// The question that has no answer.
+    question: Option<(Tag, Mono)>,
+}
+
+/// Tails by log and tower. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Tails {
+    tails: BTreeMap<LogId, BTreeMap<TowerName, Tail>>,
+    questions: BTreeMap<Tag, (LogId, TowerName)>,
+    last: u64,
+    /// Since when the active tower of a log has answered with less than another.
+    behind: BTreeMap<LogId, Mono>,
+}
+
+/// Whether a tag is a question's.
+pub(super) fn is_question(t: Tag) -> bool {
+    t.0 & OWN != 0
+}
+
+impl Tails {
+    /// A tower is asked where a log ends: the question's tag, unless it was asked already.
+    pub(super) fn ask(&mut self, now: Mono, log: LogId, tower: &TowerName) -> Option<Tag> {
+        let tail = self.tails.entry(log).or_default();
+        let tail = tail.entry(tower.clone()).or_default();
+        if tail.question.is_some() {
+            return None;
+        }
+        self.last += 1;
+        let t = Tag(OWN | self.last);
+        tail.question = Some((t, now));
+        self.questions.insert(t, (log, tower.clone()));
+        Some(t)
+    }
+
+    /// A question has its answer; `None`: a refusal. Whose it was.
+    pub(super) fn answered(
+        &mut self,
+        now: Mono,
+        t: Tag,
+        end: Option<Sequence>,
+    ) -> Option<(LogId, TowerName)> {
+        let (log, tower) = self.questions.remove(&t)?;
+        let tail = self.tails.get_mut(&log)?.get_mut(&tower)?;
+        let (_, asked) = tail.question.take_if(|(question, _)| *question == t)?;
+        if let Some(end) = end {
+            let told = now;
+            tail.answer = Some(Answer { end, asked, told });
+        }
+        Some((log, tower))
+    }
+
+    /// Forgets what a tower has said of a log, and what it was asked.
+    pub(super) fn forget(&mut self, log: LogId, tower: &TowerName) {
+        let Some(of_log) = self.tails.get_mut(&log) else {
+            // Input: a log that nobody was asked about.
+            return;
+        };
+        let question = of_log.remove(tower).and_then(|tail| tail.question);
+        if let Some((t, _)) = question {
+            self.questions.remove(&t);
+        }
+        if of_log.is_empty() {
+            self.tails.remove(&log);
+        }
+        self.behind.remove(&log);
+    }
+
+    /// Logs that somebody was asked about.
+    pub(super) fn logs(&self) -> Vec<LogId> {
+        self.tails.keys().copied().collect()
+    }
+
+    /// Whether an answer is awaited.
+    pub(super) fn is_watching(&self) -> bool {
+        !self.questions.is_empty()
+    }
+
+    /// Whether a tower has said where a log ends, when asked not longer ago than this.
+    pub(super) fn has_answered(
+        &self,
+        now: Mono,
+        log: LogId,
+        tower: &TowerName,
+        within: Duration,
+    ) -> bool {
+        let tail = self.tails.get(&log).and_then(|of_log| of_log.get(tower));
+        let answer = tail.and_then(|tail| tail.answer);
+        answer.is_some_and(|answer| answer.asked.plus(within) >= now)
+    }
+
+    /// The end of a log as a tower has told it.
+    pub(super) fn end(&self, log: LogId, tower: &TowerName) -> Option<Sequence> {
+        let answer = self.tails.get(&log)?.get(tower)?.answer?;
+        Some(answer.end)
+    }
+
+    /// A tower among others that is to take a log over from the active one, which is stale.
+    pub(super) fn better<'a>(
+        &mut self,
+        now: Mono,
+        log: LogId,
+        active: &TowerName,
+        others: impl Iterator<Item = &'a TowerName>,
+        patience: Duration,
+    ) -> Option<TowerName> {
+        let of_log = self.tails.get(&log)?;
+        let own = of_log.get(active)?;
+        let asked = own.question.map(|(_, asked)| asked);
+        let is_late = asked.filter(|asked| asked.plus(patience) <= now);
+        let mut is_behind = false;
+        for other in others {
+            let Some(answer) = of_log.get(other).and_then(|tail| tail.answer) else {
+                // Input: a tower that has not been asked yet.
+                continue;
+            };
+            if is_late.is_some_and(|asked| answer.asked >= asked) {
+                return Some(other.clone());
+            }
+            let is_ahead = own
+                .answer
+                .is_some_and(|own| own.asked >= answer.told && own.end < answer.end);
+            if is_ahead {
+                is_behind = true;
+                let since = *self.behind.entry(log).or_insert(now);
+                if since.plus(patience) <= now {
+                    return Some(other.clone());
+                }
+            }
+        }
+        if !is_behind {
+            self.behind.remove(&log);
+        }
+        None
+    }
+}

@@ -1,0 +1,80 @@
+//! The storage of a node that has clients: that of a shard of one process, or that of a gateway of several towers.
+
+use super::wire::SimPort;
+use crate::files::SimFiles;
+use airmail_link::{FromHost, ShardedStorage, ToHost, TowersStorage};
+use airmail_log::journal::JournalStorage;
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
+use airmail_model::{Mono, Now};
+
+/// The end of a wire that asks.
+pub(super) type NearPort = SimPort<ToHost, FromHost>;
+
+/// See the module's documentation.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are a handful of them in a run"
+)]
+pub(super) enum NodeStorage {
+    Shard(ShardedStorage<JournalStorage<SimFiles>, NearPort>),
+    Gateway(TowersStorage<NearPort>),
+}
+
+impl NodeStorage {
+    fn any(&self) -> &dyn LogStorage {
+        match self {
+            NodeStorage::Shard(storage) => storage,
+            NodeStorage::Gateway(storage) => storage,
+        }
+    }
+
+    fn any_mut(&mut self) -> &mut dyn LogStorage {
+        match self {
+            NodeStorage::Shard(storage) => storage,
+            NodeStorage::Gateway(storage) => storage,
+        }
+    }
+}
+
+impl LogStorage for NodeStorage {
+    fn capabilities(&self) -> Capabilities {
+        self.any().capabilities()
+    }
+
+    fn submit(&mut self, call: Call) {
+        self.any_mut().submit(call);
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        self.any_mut().poll(now, out)
+    }
+
+    fn opened(&mut self) {
+        self.any_mut().opened();
+    }
+
+    fn close(&mut self, now: Now) {
+        self.any_mut().close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.any().is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.any().trouble()
+    }
+
+    fn damage(&self) -> u64 {
+        self.any().damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.any().clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.any_mut().accept_clock(now);
+    }
+}
