@@ -334,7 +334,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for TowersStorage<P> {
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         self.now = now.mono;
-        self.wanted.all_named();
+        let named = self.wanted.all_named();
+        self.unsettled.extend(named);
         let of_links = self.poll_links(now);
         let mut again = None;
         if !self.is_closing {

@@ -28,6 +28,8 @@ pub(super) struct Unanswered {
     pub(super) is_sent: bool,
     /// It was sent over an earlier one, and nobody knows what has become of it there.
     pub(super) is_doubtful: bool,
+    /// It was sent to another tower, which may pass it on at any time.
+    pub(super) is_elsewhere: bool,
 }
 
 /// A call that goes from one link to another.
@@ -48,6 +50,7 @@ impl HandedCall {
     pub(super) fn undoubted(mut self) -> HandedCall {
         if let HandedCall::Open(of) = &mut self {
             of.is_doubtful = false;
+            of.is_elsewhere = false;
         }
         self
     }
@@ -113,6 +116,7 @@ impl Calls {
             call,
             is_sent: false,
             is_doubtful: false,
+            is_elsewhere: false,
         };
         self.calls.insert(number, unanswered);
         Some(number)
@@ -163,7 +167,7 @@ impl Calls {
         match &unanswered.call {
             Call::Append { log, batch, .. } => {
                 self.bytes -= batch.bytes().len() as u64;
-                if unanswered.is_doubtful && leaves_in_doubt(&answer) {
+                if unanswered.is_doubtful && leaves_in_doubt(&answer, unanswered.is_elsewhere) {
                     answer = unknown(unanswered.tag);
                 }
                 self.place(*log, number, answer, told);
@@ -302,6 +306,7 @@ impl Calls {
             if let HandedCall::Open(of) = call {
                 let is_append = matches!(of.call, Call::Append { .. });
                 of.is_doubtful |= is_append && of.is_sent;
+                of.is_elsewhere |= of.is_doubtful;
                 of.is_sent = false;
             }
         }
@@ -395,9 +400,11 @@ pub(super) struct Room {
 /// Whether an earlier attempt at an append may have stored it, though this one was answered so.
 ///
 /// The far end gives a storage the attempts in their order, and a producer's batches are numbered: where the storage
-/// misses one before this, it has stored no attempt at this. Any other refusal says nothing of the attempts before.
-fn leaves_in_doubt(answer: &Completion) -> bool {
+/// misses one before this, it has stored no attempt at this. Any other refusal says nothing of the attempts before, and
+/// none says anything of an attempt that went elsewhere: it may be on its way still.
+fn leaves_in_doubt(answer: &Completion, is_elsewhere: bool) -> bool {
     match answer {
+        Completion::Refused { .. } if is_elsewhere => true,
         Completion::Refused {
             why: Refusal::OutOfOrder { expected, found },
             ..
@@ -427,7 +434,7 @@ mod tests {
     #[test]
     fn only_a_batch_that_is_missed_before_this_one_shows_that_no_attempt_was_stored() {
         let t = Tag(1);
-        let refused = |why| leaves_in_doubt(&Completion::Refused { t, why });
+        let refused = |why| leaves_in_doubt(&Completion::Refused { t, why }, false);
         let out_of_order = |expected, found| Refusal::OutOfOrder {
             expected: ProducerSequence(expected),
             found: ProducerSequence(found),
@@ -436,6 +443,8 @@ mod tests {
         // One that was stored, and whose answer is not remembered.
         assert!(refused(out_of_order(9, 7)));
         assert!(refused(Refusal::OutcomeUnknown));
-        assert!(leaves_in_doubt(&busy(t)));
+        assert!(leaves_in_doubt(&busy(t), false));
+        let why = out_of_order(7, 9);
+        assert!(leaves_in_doubt(&Completion::Refused { t, why }, true));
     }
 }

@@ -114,7 +114,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
             .remove(&r)
             .and_then(|log| self.logs.get_mut(&log));
         if let Some(place) = place {
-            place.readers -= 1;
+            // Of a log that was deleted meanwhile, and made anew, none is counted.
+            place.readers = place.readers.saturating_sub(1);
         }
         if let Some(reader) = self.wanted.remove(r) {
             for tower in self.towers.values_mut() {

@@ -82,13 +82,16 @@ impl WantedReaders {
         self.asked.insert(r);
     }
 
-    /// The owner has done so for all that it was asked for: it polls again.
-    pub(super) fn all_named(&mut self) {
+    /// The owner has done so for all that it was asked for: it polls again. Gives the logs of those.
+    pub(super) fn all_named(&mut self) -> Vec<LogId> {
+        let mut logs = Vec::new();
         for r in std::mem::take(&mut self.asked) {
             if let Some(reader) = self.readers.get_mut(&r) {
                 reader.named();
+                logs.push(reader.log);
             }
         }
+        logs
     }
 }
 

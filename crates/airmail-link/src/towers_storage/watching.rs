@@ -44,8 +44,9 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         };
         self.takeovers.is_over(log);
         if let Completion::Bounds { bounds, .. } = answer {
-            place.incarnation = Some(bounds.incarnation);
-            if std::mem::take(&mut place.is_lost) {
+            let life = Some(bounds.incarnation);
+            let is_new_life = place.incarnation.replace(bounds.incarnation) != life;
+            if std::mem::take(&mut place.is_lost) || is_new_life {
                 let bounds = *bounds;
                 self.told.push_back(Completion::Gained { log, bounds });
             }
