@@ -158,6 +158,7 @@ kinds! {
     #[Cluster] TowerStalled = "tower stalled for a while",
     #[Cluster] TowerIsolated = "tower stalled for good, and the others went on",
     #[Cluster] FalseNews = "gateway told that a tower is gone which lives",
+    #[Cluster] ClientMoved = "client went to another gateway by choice",
     #[Cluster] LogMoved = "log moved to another tower",
     #[Cluster] HealedRunning = "links healed under a running process",
 }

@@ -2,6 +2,7 @@
 
 use super::node_storage::NodeStorage;
 use super::publisher::Publisher;
+use super::roles::Roles;
 use super::shard::Shard;
 use super::{End, Space, Stream, World, durability, retention};
 use crate::census::Kind;
@@ -114,8 +115,18 @@ impl World {
         }
     }
 
-    /// A stream breaks. Some of what the client had sent still arrives; then the node sees it too.
+    /// A stream breaks, and its client does not come back to the same gateway at once.
     pub(super) fn cut(&mut self, end: End) {
+        let now = self.weather.now.mono;
+        let link = self.link(end);
+        if let (Some(shard), Some(choice)) = (link.shard, &mut link.choice) {
+            choice.failed(now, &Roles::address(shard));
+        }
+        self.leave(end);
+    }
+
+    /// A stream ends. Some of what the client had sent still arrives; then the node sees it too.
+    pub(super) fn leave(&mut self, end: End) {
         let now = self.weather.now.mono;
         let mut chance = self.chance.fork();
         let Some((session, arriving)) = self.link(end).cut(now, &mut chance) else {

@@ -2,6 +2,7 @@
 
 use crate::entropy::Entropy;
 use airmail_broker::SessionId;
+use airmail_client::core::NodeChoice;
 use airmail_model::Mono;
 use airmail_model::frame::{Reply, Request};
 use std::collections::VecDeque;
@@ -15,7 +16,9 @@ pub(super) struct Link {
     /// When the client may try to connect again.
     pub(super) retry: Mono,
     /// The shard that the last one led to.
-    shard: Option<usize>,
+    pub(super) shard: Option<usize>,
+    /// Choice of a gateway, where these are processes of their own.
+    pub(super) choice: Option<NodeChoice>,
     /// Nothing reaches the client before.
     late: Mono,
     up: VecDeque<(Mono, Request)>,

@@ -2,6 +2,7 @@
 
 use super::cluster::Storage;
 use super::node_storage::NodeStorage;
+use super::roles::Roles;
 use super::shard::Shard;
 use super::{End, Stream, World};
 use crate::census::Kind;
@@ -12,12 +13,17 @@ use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
 use crate::tuning;
 use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOutput};
+use airmail_client::core::{NodeChoice, Purpose};
 use airmail_log::journal::JournalStorage;
-use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
+use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Nodes, Reply};
+use std::time::Duration;
 
 /// Rounds within one moment after which a node is taken to go round for ever. Where hundreds of late subscribers
 /// take turns with few readers over short rings, more than 2,000 are needed.
 const ROUNDS_MAX: u32 = 50_000;
+
+/// Longest time until a client tries another gateway, in microseconds.
+const ANOTHER_MICROS_MAX: u64 = 50_000;
 
 impl World {
     /// Starts the process that has the disks on their contents.
@@ -97,8 +103,64 @@ impl World {
             if let Some(NodeStorage::Gateway(storage)) = storage {
                 storage.set_live(&live);
             }
+            let streams: Vec<usize> = self.streams.values().map(|stream| stream.shard).collect();
+            if let Some(nodes) = self.cluster.nodes(gateway, &streams, now) {
+                self.tell_nodes(gateway, &nodes);
+            }
         }
         Ok(())
+    }
+
+    /// The shard to which a stream goes, if it gets there: any, or the one that the client chooses.
+    fn choose(&mut self, end: End, open: &[usize]) -> Option<usize> {
+        let now = self.weather.now.mono;
+        if let Some(mut choice) = self.choice_of(end) {
+            let chosen = self.cluster.arrive(&mut choice, open, now);
+            let pause = Duration::from_micros(self.chance.between(1, ANOTHER_MICROS_MAX));
+            let link = self.link(end);
+            link.choice = Some(choice);
+            if chosen.is_none() {
+                link.retry = now.plus(pause);
+            }
+            return chosen;
+        }
+        Some(match open {
+            [shard] => *shard,
+            several => several[self.chance.index(several.len())],
+        })
+    }
+
+    /// A client's choice of gateways, where these are processes of their own.
+    fn choice_of(&mut self, end: End) -> Option<NodeChoice> {
+        let purpose = match end {
+            End::Publisher(_) => Purpose::Publish,
+            End::Client(_) => Purpose::Subscribe,
+        };
+        match self.link(end).choice.take() {
+            None => self.cluster.new_choice(purpose, &mut self.chance),
+            known => known,
+        }
+    }
+
+    /// Tells the clients of a gateway which others live; those that are to go elsewhere do.
+    fn tell_nodes(&mut self, gateway: usize, nodes: &Nodes) {
+        let now = self.weather.now.mono;
+        let streams = self.streams.values();
+        let there = streams.filter(|stream| stream.shard == gateway);
+        let there: Vec<End> = there.map(|stream| stream.end).collect();
+        let address = Roles::address(gateway);
+        for end in there {
+            let Some(choice) = &mut self.link(end).choice else {
+                // Input: shards of one process, of which clients do not choose.
+                continue;
+            };
+            choice.told(now, &address, nodes);
+            if choice.target(&address).is_some() {
+                choice.moved(now, &address);
+                self.evidence.count(Kind::ClientMoved);
+                self.leave(end);
+            }
+        }
     }
 
     /// Opens the streams that are due.
@@ -120,23 +182,22 @@ impl World {
             .chain((0..self.clients.len()).map(End::Client))
             .collect();
         for end in ends {
-            let (link, credit) = match end {
-                End::Publisher(at) => (&mut self.publishers[at].link, 0),
-                End::Client(at) => {
-                    let client = &mut self.clients[at];
-                    (&mut client.link, client.credit)
-                }
+            let credit = match end {
+                End::Publisher(_) => 0,
+                End::Client(at) => self.clients[at].credit,
             };
-            if link.session.is_some() || link.retry > self.weather.now.mono {
+            let link = self.link(end);
+            let (is_open, retry) = (link.session.is_some(), link.retry);
+            if is_open || retry > self.weather.now.mono {
                 continue;
             }
-            let shard = match &open[..] {
-                [shard] => *shard,
-                several => several[self.chance.index(several.len())],
+            let Some(shard) = self.choose(end, &open) else {
+                // Input: a client that has come to a gateway which is not there.
+                continue;
             };
             self.last_session += 1;
             let session = SessionId(self.last_session);
-            let before = link.open(session, shard);
+            let before = self.link(end).open(session, shard);
             if before.is_some_and(|before| before != shard) {
                 self.evidence.count(Kind::StreamElsewhere);
             }

@@ -8,6 +8,8 @@
 //!
 //! Nodes are numbered: gateways first, as the shards of the run, then towers, then the storage.
 
+mod clients;
+
 use super::cluster::{Cluster, Joint};
 use super::node_storage::NearPort;
 use super::wire::Wire;
@@ -124,6 +126,11 @@ impl Roles {
 
     fn tower_node(&self, tower: usize) -> usize {
         self.gateways + tower
+    }
+
+    /// Where clients find a gateway.
+    pub(super) fn address(gateway: usize) -> String {
+        format!("g{gateway}:1")
     }
 
     fn name(tower: usize) -> TowerName {
