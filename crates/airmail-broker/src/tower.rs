@@ -188,7 +188,9 @@ impl Tower {
                 Some(Purpose::OpenSystem) => {
                     out.to_catalog.push_back(CatalogInput::Opened(bounds));
                 }
-                Some(Purpose::Open(log)) => self.log_opened(log, &bounds, out),
+                Some(Purpose::Open(ordered, log)) => {
+                    self.open_answered(ordered, log, Ok(&bounds), out);
+                }
                 Some(Purpose::Renew(log)) => self.renewed(log, Ok(bounds), out),
                 _ => {}
             },
@@ -309,7 +311,7 @@ impl Tower {
         match purpose {
             Purpose::OpenSystem => out.to_catalog.push_back(CatalogInput::OpenRefused(why)),
             Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
-            Purpose::Open(log) => self.log_not_opened(log, &why, out),
+            Purpose::Open(ordered, log) => self.open_answered(ordered, log, Err(&why), out),
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
             Purpose::Append(log, number) => self.appended(log, number, Err(why), out),
             Purpose::Answer(log, member) => self.answer(log, member, Answer::Refused(why), out),

@@ -105,12 +105,17 @@ impl<P> fmt::Debug for TowersStorage<P> {
 
 impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
     /// The storage of towers that all have the same logs, with these capabilities. It begins with one tower.
+    ///
+    /// # Panics
+    /// If a log is to have no tower, or more than [`TowerLimits::TOWERS_PER_LOG_MAX`].
     pub fn new(
         capabilities: Capabilities,
         limits: TowerLimits,
         name: TowerName,
         tower: Tower<P>,
     ) -> TowersStorage<P> {
+        let (towers, most) = (limits.towers_per_log, TowerLimits::TOWERS_PER_LOG_MAX);
+        assert!((1..=most).contains(&towers), "towers of a log: {towers}");
         TowersStorage {
             capabilities,
             limits,

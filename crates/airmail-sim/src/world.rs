@@ -19,7 +19,6 @@ mod node;
 mod node_storage;
 mod publisher;
 mod restore;
-mod roles;
 mod shard;
 mod traffic;
 mod watch;

@@ -87,8 +87,8 @@ impl CatalogCore {
         out.push(CatalogEffect::Order(order));
     }
 
-    /// One of a namespace's logs is opened or deleted, or could not be. One that could not be opened is
-    /// tried again by the side that has it, which tells that too.
+    /// An order for one of a namespace's logs is answered: it is opened or deleted, or could not be. One that could not
+    /// be opened is tried again by the side that has it, which tells nothing more here.
     pub(super) fn log_settled(
         &mut self,
         now: Now,

@@ -1,5 +1,6 @@
 //! The catalog alone: storage and logs are whatever a test says.
 
+mod first_start;
 mod invariants;
 mod overtaken;
 mod storages;
@@ -251,19 +252,6 @@ fn update_command(name: &str, time_ms: u64) -> Command {
 }
 
 #[test]
-fn a_first_start_makes_the_namespace_default_and_is_ready_when_its_logs_are() {
-    let mut driver = Driver::restarted(&[]);
-    let default = create(1, "default", 1);
-    driver.write(1, &default);
-    assert_eq!(driver.orders().len(), 1);
-    assert!(!driver.core.is_ready());
-    driver.settle(1);
-    assert!(driver.core.is_ready());
-    assert!(driver.core.snapshot().by_name("default").is_some());
-    assert_eq!(driver.answers(), [], "nobody has asked");
-}
-
-#[test]
 fn a_restart_serves_what_log_0_says_and_orders_it_once() {
     let changes = [
         create(1, "default", 2),
@@ -444,32 +432,6 @@ fn a_command_that_is_lost_from_log_0_is_answered_with_unknown() {
 }
 
 #[test]
-fn a_log_0_that_is_torn_during_a_first_start_stays_torn_when_that_is_done() {
-    let mut driver = Driver::restarted(&[]);
-    let default = create(1, "default", 1);
-    assert_eq!(driver.appended(), std::slice::from_ref(&default));
-    let appended = std::mem::take(&mut driver.effects);
-    driver.lose(1, 1);
-    driver.effects = appended;
-    driver.write(2, &default);
-    driver.settle(1);
-    assert!(driver.core.is_ready());
-    assert!(driver.core.failure().is_some());
-}
-
-#[test]
-fn a_log_0_without_its_first_command_makes_no_namespace_and_is_ready() {
-    let mut driver = Driver::new();
-    driver.step(CatalogInput::Start);
-    driver.step(CatalogInput::Opened(bounds(1, 2)));
-    driver.lose(1, 1);
-    driver.step(CatalogInput::Tail);
-    assert_eq!(driver.appended(), []);
-    assert!(driver.core.is_ready());
-    assert!(driver.core.failure().is_some());
-}
-
-#[test]
 fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_next_start() {
     let mut driver = Driver::ready();
     driver.ask(7, delete_command("default"));
@@ -490,37 +452,4 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     assert!(driver.core.snapshot().is_empty(), "gone for its users");
     let driver = Driver::restarted(&[create(1, "default", 2), deletion]);
     assert_eq!(driver.orders(), [order]);
-}
-
-#[test]
-fn a_first_namespace_whose_fate_is_unknown_ends_no_commands() {
-    let (of, why) = (SystemAppend::Command, Refusal::OutcomeUnknown);
-    let default = create(1, "default", 1);
-    for was_stored in [true, false] {
-        let mut driver = Driver::restarted(&[]);
-        assert_eq!(driver.appended(), std::slice::from_ref(&default));
-        let why = why.clone();
-        driver.step(CatalogInput::AppendRefused { of, why });
-        assert!(!driver.core.is_ready());
-        driver.step(CatalogInput::Retry);
-        // The earlier attempt counts, if it was stored: then this one is void.
-        let again = driver.appended();
-        assert_eq!(again, std::slice::from_ref(&default));
-        driver.effects.clear();
-        let first = u64::from(was_stored);
-        if was_stored {
-            driver.give(1, &default);
-        }
-        driver.effects = vec![];
-        driver.step(CatalogInput::Appended {
-            of,
-            extent: number(first + 1),
-        });
-        driver.give(first + 1, &default);
-        driver.settle(1);
-        assert!(driver.core.is_ready(), "stored: {was_stored}");
-        assert_eq!(driver.core.failure(), None);
-        driver.ask(7, create_command("orders"));
-        assert_eq!(driver.appended(), [create(2, "orders", 1)]);
-    }
 }

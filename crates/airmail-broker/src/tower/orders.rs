@@ -2,7 +2,7 @@
 //! again, or deleted with everything that uses them.
 
 use super::catchup::queue::HeldFor;
-use super::log::Openness;
+use super::log::{Openness, TowerLog};
 use super::storage_calls::{Owner, Purpose};
 use super::{Tower, TowerEffects};
 use crate::catalog::{CatalogInput, Order, SystemAppend};
@@ -70,7 +70,7 @@ impl Tower {
             Order::Open { log, spec } => {
                 let key = self.logs.key(log);
                 self.logs[key].spec = spec;
-                self.open_log(key, out);
+                self.open_log(key, Some(log.namespace), out);
             }
             Order::Delete {
                 namespace,
@@ -92,48 +92,69 @@ impl Tower {
         }
     }
 
-    /// Asks the storage to open a log, or to keep an open one as its namespace says now.
-    pub(super) fn open_log(&mut self, key: TowerLogKey, out: &mut TowerEffects) {
+    /// Asks the storage to open a log, or to keep an open one as its namespace says now: as the catalog has ordered for
+    /// a namespace, or once more after that has failed.
+    pub(super) fn open_log(
+        &mut self,
+        key: TowerLogKey,
+        ordered: Option<NamespaceId>,
+        out: &mut TowerEffects,
+    ) {
         let log = &mut self.logs[key];
         if log.openness != Openness::Open {
             log.openness = Openness::Opening;
         }
-        let t = self.calls.tag(Purpose::Open(key));
+        let t = self.calls.tag(Purpose::Open(ordered, key));
         let (log, spec) = (log.id, log.spec);
         let spec = Box::new(spec);
         out.call(Call::Open { t, log, spec });
     }
 
-    pub(super) fn log_opened(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) {
-        let Some(log) = self.logs.get_mut(key) else {
+    /// A log is open, or could not be opened. The catalog counts its orders: each is answered once, whatever the log has
+    /// become meanwhile, and what the tower tries by itself is not.
+    pub(super) fn open_answered(
+        &mut self,
+        ordered: Option<NamespaceId>,
+        key: TowerLogKey,
+        result: Result<&Bounds, &Refusal>,
+        out: &mut TowerEffects,
+    ) {
+        let result = match result {
+            Ok(bounds) => {
+                self.log_opened(key, bounds, out);
+                Ok(())
+            }
+            Err(why) => self.log_not_opened(key, why, out),
+        };
+        if let Some(namespace) = ordered {
+            settled(namespace, result, out);
+        }
+    }
+
+    fn log_opened(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) {
+        let Some(log) = self.log_to_open(key) else {
             // Input: a log that was deleted while it was opened.
             return;
         };
-        let id = log.id;
-        if log.openness != Openness::Deleting {
-            log.openness = Openness::Open;
-            log.holder = None;
-            log.incarnation = bounds.incarnation;
-            log.end = log.end.max(bounds.next);
-            log.is_lost = false;
-            out.tell(FromTower::Opened {
-                log: id,
-                incarnation: bounds.incarnation,
-            });
-        }
-        settled(id.namespace, Ok(()), out);
+        log.openness = Openness::Open;
+        log.holder = None;
+        log.incarnation = bounds.incarnation;
+        log.end = log.end.max(bounds.next);
+        log.is_lost = false;
+        let (log, incarnation) = (log.id, bounds.incarnation);
+        out.tell(FromTower::Opened { log, incarnation });
     }
 
     /// A log could not be opened: it is tried again. One that is open stays as it is.
-    pub(super) fn log_not_opened(
+    fn log_not_opened(
         &mut self,
         key: TowerLogKey,
         why: &Refusal,
         out: &mut TowerEffects,
-    ) {
-        let Some(log) = self.logs.get_mut(key) else {
+    ) -> Result<(), Error> {
+        let Some(log) = self.log_to_open(key) else {
             // Input: a log that was deleted while it was opened.
-            return;
+            return Ok(());
         };
         let id = log.id;
         if log.openness == Openness::Opening {
@@ -145,11 +166,13 @@ impl Tower {
             }
             self.retry_later();
         }
-        settled(
-            id.namespace,
-            Err(storage_refusals::error(why, id, None)),
-            out,
-        );
+        Err(storage_refusals::error(why, id, None))
+    }
+
+    /// A log that is not being deleted.
+    fn log_to_open(&mut self, key: TowerLogKey) -> Option<&mut TowerLog> {
+        let log = self.logs.get_mut(key)?;
+        (log.openness != Openness::Deleting).then_some(log)
     }
 
     /// Ends everything that a log was used for, and deletes it.

@@ -17,8 +17,8 @@ pub(crate) enum Purpose {
     SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
-    /// Opening a namespace's log.
-    Open(TowerLogKey),
+    /// Opening a namespace's log: by an order for that namespace, or because the tower tries again.
+    Open(Option<NamespaceId>, TowerLogKey),
     /// Deleting a namespace's log.
     Delete(NamespaceId, TowerLogKey),
     /// A publish, by the gateway's number.

@@ -63,7 +63,7 @@ impl Tower {
         for key in logs {
             let log = &self.logs[key];
             if log.openness == Openness::Failed {
-                self.open_log(key, out);
+                self.open_log(key, None, out);
             } else if log.tail.is_some_and(|tail| tail.reader.is_none()) {
                 self.read_tail_again(key, out);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Settings of how logs are spread over towers, and how they move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TowerLimits {
-    /// Towers of each log, of which one is active. 1 to 3. Default: 2.
+    /// Towers of each log, of which one is active. 1 to [`TowerLimits::TOWERS_PER_LOG_MAX`]. Default: 2.
     pub towers_per_log: usize,
     /// Takeovers that are under way at a tower at a time. Default: 64.
     pub takeover_logs: usize,
@@ -42,4 +42,9 @@ impl Default for TowerLimits {
             bug: None,
         }
     }
+}
+
+impl TowerLimits {
+    /// Most towers of a log.
+    pub const TOWERS_PER_LOG_MAX: usize = 3;
 }

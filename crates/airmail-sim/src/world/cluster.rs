@@ -5,9 +5,10 @@
 //! runs of [`Stage::Cluster`](crate::Stage::Cluster) the shards are of one process; in the others they are gateways,
 //! processes of their own beside towers and a storage ([`Roles`]).
 
+mod roles;
+
 use super::audit::{Attempts, AuditedStorage};
 use super::node_storage::NodeStorage;
-use super::roles::Roles;
 use super::wire::{Wire, WireSettings};
 use crate::census::Kind;
 use crate::entropy::Entropy;
@@ -23,6 +24,8 @@ use airmail_model::{LogId, Mono};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(super) use roles::Roles;
 
 /// Farthest that the wall clock of a shard is wrong, in microseconds.
 const CLOCK_MICROS_MAX: u64 = 300_000;
@@ -60,10 +63,10 @@ enum Condition {
 
 /// A wire, from the node that asks to the one that has the logs.
 #[derive(Debug)]
-pub(super) struct Joint {
+struct Joint {
     near: usize,
     far: usize,
-    pub(super) wire: Wire,
+    wire: Wire,
     condition: Condition,
     /// The process that made it is gone: it is never up again.
     is_over: bool,
@@ -242,22 +245,6 @@ impl Cluster {
         AuditedStorage::new(storage, node, Arc::clone(&self.attempts))
     }
 
-    pub(super) const fn link_limits(&self) -> LinkLimits {
-        self.limits
-    }
-
-    pub(super) const fn wires(&self) -> WireSettings {
-        self.wires
-    }
-
-    pub(super) fn chance_mut(&mut self) -> &mut Entropy {
-        &mut self.chance
-    }
-
-    pub(super) fn parts_mut(&mut self) -> (&mut Option<Roles>, &mut Vec<Joint>) {
-        (&mut self.roles, &mut self.joints)
-    }
-
     /// The process has ended, and its wires with it.
     pub(super) fn down(&mut self) {
         self.joints.clear();
@@ -351,7 +338,7 @@ impl Cluster {
     }
 
     /// A node is gone: its connections are cut, and those that it has made never come back.
-    pub(super) fn cut_node(&mut self, node: usize, now: Mono, evidence: &mut Evidence) {
+    fn cut_node(&mut self, node: usize, now: Mono, evidence: &mut Evidence) {
         for joint in &mut self.joints {
             if joint.near == node || joint.far == node {
                 joint.is_over |= joint.near == node;
@@ -375,7 +362,7 @@ impl Cluster {
 
 impl Joint {
     /// A wire between two nodes, without a connection.
-    pub(super) fn new(near: usize, far: usize, wire: Wire) -> Joint {
+    fn new(near: usize, far: usize, wire: Wire) -> Joint {
         Joint {
             near,
             far,
@@ -386,12 +373,12 @@ impl Joint {
     }
 
     /// Whether nobody is at either end, where this node has started again.
-    pub(super) fn has_ended_at(&self, node: usize) -> bool {
+    fn has_ended_at(&self, node: usize) -> bool {
         self.far == node && self.is_over
     }
 
     /// Whether somebody asks over it what this node has.
-    pub(super) fn leads_to(&self, node: usize) -> bool {
+    fn leads_to(&self, node: usize) -> bool {
         self.far == node && !self.is_over
     }
 
@@ -419,7 +406,7 @@ const fn calm() -> WireSettings {
     }
 }
 
-pub(super) fn seldom_long(chance: &mut Entropy, most: [u64; 2]) -> u64 {
+fn seldom_long(chance: &mut Entropy, most: [u64; 2]) -> u64 {
     let long = chance.chance(100_000);
     chance.below(most[usize::from(long)])
 }

@@ -1,8 +1,8 @@
 //! Faults of the world: crashes, stops, cut streams, damage, a full disk.
 
+use super::cluster::Roles;
 use super::node_storage::NodeStorage;
 use super::publisher::Publisher;
-use super::roles::Roles;
 use super::shard::Shard;
 use super::{End, Space, Stream, World, durability, retention};
 use crate::census::Kind;
@@ -228,20 +228,29 @@ impl World {
         there.into_iter().for_each(|end| self.cut(end));
     }
 
-    /// The storage behind the towers ends in good order, or is killed if it does not get there.
-    fn stop_store(&mut self) -> Checked {
-        let now = self.weather.now;
-        self.cluster.cut_store(now.mono, &mut self.evidence);
+    /// The process ends in good order, or is killed if it does not get there. With roles that is the storage's.
+    fn stop(&mut self) -> Checked {
+        self.evidence.note(format_args!("stop"));
+        if self.cluster.roles.is_some() {
+            let now = self.weather.now.mono;
+            self.cluster.cut_store(now, &mut self.evidence);
+        } else {
+            let ends: Vec<End> = self.streams.values().map(|stream| stream.end).collect();
+            ends.into_iter().for_each(|end| self.cut(end));
+        }
+        let mut told = vec![false; self.shards.len()];
         for turn in 0..2_000 {
-            self.turn()?;
-            let Some(store) = self.cluster.store_mut() else {
-                return Ok(());
-            };
-            // As a node does: first it lets its links end.
-            if turn == 50 {
-                store.close(self.weather.now);
+            match &mut self.cluster.roles {
+                None => self.tell_to_close(&mut told),
+                // As a node does: first it lets its links end.
+                Some(roles) if turn == 50 => roles.close_store(self.weather.now),
+                Some(_) => {}
             }
-            if store.is_closed() {
+            self.turn()?;
+            if !self.is_running() {
+                return Ok(());
+            }
+            if self.is_closed() {
                 let ending = Ending::of_stopped(self.has_failed(), &mut self.evidence);
                 self.end(ending);
                 return Ok(());
@@ -252,31 +261,13 @@ impl World {
         Ok(())
     }
 
-    /// The process ends in good order, or is killed if it does not get there.
-    fn stop(&mut self) -> Checked {
-        self.evidence.note(format_args!("stop"));
-        if self.cluster.roles.is_some() {
-            return self.stop_store();
+    /// Whether the storages of the process that stops are closed.
+    fn is_closed(&self) -> bool {
+        if let Some(roles) = &self.cluster.roles {
+            return roles.is_store_closed();
         }
-        let ends: Vec<End> = self.streams.values().map(|stream| stream.end).collect();
-        ends.into_iter().for_each(|end| self.cut(end));
-        let mut told = vec![false; self.shards.len()];
-        for _ in 0..2_000 {
-            self.tell_to_close(&mut told);
-            self.turn()?;
-            if !self.is_running() {
-                return Ok(());
-            }
-            let mut engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
-            if engines.all(|engine| engine.storage().is_closed()) {
-                let ending = Ending::of_stopped(self.has_failed(), &mut self.evidence);
-                self.end(ending);
-                return Ok(());
-            }
-            self.weather.later(Duration::from_micros(500));
-        }
-        self.end(Ending::Killed);
-        Ok(())
+        let mut engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
+        engines.all(|engine| engine.storage().is_closed())
     }
 
     /// Tells shards to close, in any order.

@@ -1,8 +1,7 @@
 //! The node's process: its start, its turns, its streams' other ends.
 
-use super::cluster::Storage;
+use super::cluster::{Roles, Storage};
 use super::node_storage::NodeStorage;
-use super::roles::Roles;
 use super::shard::Shard;
 use super::{End, Stream, World};
 use crate::census::Kind;
