@@ -1,6 +1,6 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `cluster`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `kill`, `cluster`, `isolation`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
 //! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
 //! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
@@ -38,6 +38,9 @@ enum What {
     /// Kill, stop, cut off, drain and join nodes of a cluster under load, and lose, reorder and repeat nothing
     /// [rounds: 120]. Needs root for cuts.
     Cluster(Faults),
+    /// Stop a subscriber, stop and cut off a gateway, let 10,000 subscribers catch up, and leave others at half load
+    /// as they are [rounds: 15]. Needs root for cuts.
+    Isolation(Judged),
     /// Kill brokers and collectors while records are collected, and lose and reorder nothing [minutes: 10].
     Collect(Minutes),
     /// Run at a part of the highest load: memory must stay flat, and latency is reported.
@@ -82,6 +85,15 @@ struct Faults {
 }
 
 #[derive(Debug, clap::Args)]
+struct Judged {
+    /// Fail if the others are slower than they may be, too.
+    #[arg(long)]
+    judge_times: bool,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+#[derive(Debug, clap::Args)]
 struct Minutes {
     /// Time in minutes.
     #[arg(long, default_value_t = 10)]
@@ -100,6 +112,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         What::Cluster(faults) => {
             let judge = faults.judge_times.then_some(("JUDGE", 1));
             harness_with("cluster", Extent::Rounds(120), &faults.rounds, judge)
+        }
+        What::Isolation(judged) => {
+            let judge = judged.judge_times.then_some(("JUDGE", 1));
+            harness_with("isolation", Extent::Rounds(15), &judged.rounds, judge)
         }
         What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
         What::Flip(rounds) => harness("flip", Extent::Rounds(1000), rounds),

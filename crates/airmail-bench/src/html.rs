@@ -4,6 +4,7 @@ mod plot;
 
 use crate::bystander::Conduct;
 use crate::isolation::{IsolationReport, Phase};
+use crate::late::{LateReport, LateRun};
 use crate::part::Sample;
 use crate::report::Report;
 use plot::{Line, Plot};
@@ -55,6 +56,44 @@ pub fn isolation_page(report: &IsolationReport) -> String {
         }),
     ];
     page_of("airmail bench: isolation", &report.to_string(), &plots)
+}
+
+/// The page of crowds that caught up, over the numbers of readers that were tried.
+#[must_use]
+pub fn late_page(report: &LateReport) -> String {
+    let line = |name, place: usize, figure: fn(&LateRun) -> f64| Line {
+        name,
+        colour: COLOURS[place],
+        points: (report.tried().into_iter())
+            .map(|readers| {
+                let at = readers.unwrap_or_default();
+                (f64::from(at), report.spread(readers, figure).median)
+            })
+            .collect(),
+    };
+    let plots = [
+        Plot {
+            title: "Times that the log was read, over readers (0: the node's own number)",
+            lines: vec![
+                line("for them", 0, |run| run.read_times),
+                line("from the disk", 1, |run| run.disk_read_times),
+            ],
+        },
+        Plot {
+            title: "Milliseconds until half had the first message, and 99 of 100 the last, over readers",
+            lines: vec![
+                line("first, p50", 0, |run| {
+                    run.caught_up.first_us.p50 as f64 / 1e3
+                }),
+                line("last, p99", 1, |run| run.caught_up.last_us.p99 as f64 / 1e3),
+            ],
+        },
+    ];
+    page_of(
+        "airmail bench: late subscribers",
+        &report.to_string(),
+        &plots,
+    )
 }
 
 fn page_of(title: &str, text: &str, plots: &[Plot]) -> String {

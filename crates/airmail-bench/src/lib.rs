@@ -15,6 +15,7 @@
 //!   timetable, the clock, its timer, a process's use of resources, and a node's own counters.
 //! - [`bystander`], [`isolation`]: a subscriber beside which others are measured, and its cost to
 //!   them.
+//! - [`late`]: many subscribers that begin behind, each elsewhere in one log.
 //! - [`family`]: a run over several processes, and a node of its own; [`raw_stream`]: a stream without
 //!   the SDK.
 //! - [`spread`]: a figure over several rounds.
@@ -33,6 +34,7 @@ pub mod disk;
 pub mod family;
 pub mod html;
 pub mod isolation;
+pub mod late;
 pub mod latency;
 pub mod ledger;
 pub mod pace;

@@ -1,6 +1,7 @@
 //! Settings of a shard, with the defaults in one place.
 
 pub use crate::link::Interest;
+pub use crate::tower::SweepSettings;
 use airmail_flow::{GateSettings, SharesSettings};
 use airmail_model::{Durability, Limits, Retention, StorageName};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct ShardConfig {
     pub catch_up_quantum_bytes: u64,
     /// Numbers ahead of a reader at which a late subscriber may stand to share it. Default 2^20.
     pub catch_up_span: u64,
+    /// Bounds of readers that serve many who are behind in one log.
+    pub catch_up_sweeps: SweepSettings,
     /// Bytes that the tail reader of a log may be ahead of the shard. Default 1 MiB.
     pub tail_window_bytes: u32,
     /// The part of a log with live subscriptions that the tower is to give: everything, where it is at hand, or
@@ -70,6 +73,7 @@ impl Default for ShardConfig {
             catch_up_step_bytes: 256 << 10,
             catch_up_quantum_bytes: 4 << 20,
             catch_up_span: 1 << 20,
+            catch_up_sweeps: SweepSettings::default(),
             tail_window_bytes: 1 << 20,
             interest: Interest::All,
             parked_bytes: 1 << 20,

@@ -29,7 +29,7 @@ mod transcript;
 
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
 pub use catalog::{Catalog, Entry, Progress};
-pub use config::{FirstNamespace, Interest, ShardConfig};
+pub use config::{FirstNamespace, Interest, ShardConfig, SweepSettings};
 pub use engine::{Engine, TurnOutput};
 pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};
 pub use shard::{Flow, Shard};

@@ -316,6 +316,7 @@ impl Shard {
     pub fn stats(&self) -> Stats {
         let (mut stats, tower) = (self.gateway.stats(), self.tower.stats());
         stats.catch_up_readers_started = tower.readers_started;
+        stats.catch_up_sweeps = tower.sweeps;
         stats.catch_up_bytes = tower.read_bytes;
         stats.catch_up_readers = tower.readers;
         stats

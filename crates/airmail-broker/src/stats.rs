@@ -39,6 +39,8 @@ pub struct Stats {
     pub rejoined: u64,
     /// Times that a reader for late subscribers was started.
     pub catch_up_readers_started: u64,
+    /// Times that a reader began to sweep a log for many late subscribers.
+    pub catch_up_sweeps: u64,
     /// Bytes read for late subscribers.
     pub catch_up_bytes: u64,
     /// Publishes that waited for admission.
@@ -78,6 +80,7 @@ impl Default for Stats {
             detached: 0,
             rejoined: 0,
             catch_up_readers_started: 0,
+            catch_up_sweeps: 0,
             catch_up_bytes: 0,
             parked: 0,
             refused: [0; CODES],
@@ -118,6 +121,7 @@ impl Stats {
             detached,
             rejoined,
             catch_up_readers_started,
+            catch_up_sweeps,
             catch_up_bytes,
             parked,
             sessions,
@@ -145,6 +149,7 @@ impl Stats {
             (&mut self.detached, detached),
             (&mut self.rejoined, rejoined),
             (&mut self.catch_up_readers_started, catch_up_readers_started),
+            (&mut self.catch_up_sweeps, catch_up_sweeps),
             (&mut self.catch_up_bytes, catch_up_bytes),
             (&mut self.parked, parked),
             (&mut self.sessions, sessions),

@@ -58,6 +58,8 @@ use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
 use catchup::reader::Readers;
+pub use catchup::sweep::SweepSettings;
+use catchup::sweep::Sweeps;
 use ends::Ends;
 use log::{Openness, TowerLogs};
 pub(crate) use messages::{TowerEffects, TowerInput};
@@ -73,6 +75,7 @@ pub(crate) struct Tower {
     logs: TowerLogs,
     members: Members,
     readers: Readers,
+    sweeps: Sweeps,
     allowance: Allowance,
     calls: Calls,
     ends: Ends,
@@ -89,6 +92,8 @@ pub(crate) struct TowerStats {
     pub(crate) readers_started: u64,
     /// Bytes of the batches that all readers have given.
     pub(crate) given_bytes: u64,
+    /// Times that a reader began to sweep a log.
+    pub(crate) sweeps: u64,
     /// Bytes that catch-up readers have read.
     pub(crate) read_bytes: u64,
     /// Gauge: catch-up readers.
@@ -104,6 +109,7 @@ impl Tower {
             logs: TowerLogs::default(),
             members: Members::default(),
             readers: Readers::default(),
+            sweeps: Sweeps::default(),
             allowance: Allowance::default(),
             calls: Calls::default(),
             ends: Ends::default(),

@@ -478,6 +478,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for LinkStorage<P> {
         0
     }
 
+    fn read_bytes(&self) -> u64 {
+        0
+    }
+
     /// The state of no clock: the far end's counts.
     fn clock(&self) -> ClockState {
         ClockState::default()

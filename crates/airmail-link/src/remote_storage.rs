@@ -82,6 +82,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for RemoteStorage<P> {
         0
     }
 
+    fn read_bytes(&self) -> u64 {
+        0
+    }
+
     fn clock(&self) -> ClockState {
         ClockState::default()
     }

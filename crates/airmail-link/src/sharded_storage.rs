@@ -128,6 +128,10 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for Sharded
         self.own.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.own.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.own.clock()
     }

@@ -391,6 +391,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for TowersStorage<P> {
         0
     }
 
+    fn read_bytes(&self) -> u64 {
+        0
+    }
+
     /// The state of no clock: the towers' count.
     fn clock(&self) -> ClockState {
         ClockState::default()

@@ -66,6 +66,10 @@ pub trait LogStorage: Send {
     /// Number of places found damaged since the storage was opened.
     fn damage(&self) -> u64;
 
+    /// Bytes read for readers from wherever the storage keeps what is not in memory, since it was opened. 0 at
+    /// the near end of a link: the far end counts them.
+    fn read_bytes(&self) -> u64;
+
     /// Whether the wall clock is believed, and what retention by time goes by.
     fn clock(&self) -> ClockState;
 
@@ -105,6 +109,10 @@ impl<S: LogStorage + ?Sized> LogStorage for Box<S> {
 
     fn damage(&self) -> u64 {
         (**self).damage()
+    }
+
+    fn read_bytes(&self) -> u64 {
+        (**self).read_bytes()
     }
 
     fn clock(&self) -> ClockState {

@@ -220,6 +220,13 @@ impl<S: LogStorage> LogStorage for Routed<S> {
         self.parts.iter().map(|part| part.storage.damage()).sum()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.parts
+            .iter()
+            .map(|part| part.storage.read_bytes())
+            .sum()
+    }
+
     fn clock(&self) -> ClockState {
         self.parts[0].storage.clock()
     }

@@ -80,6 +80,10 @@ impl<S: LogStorage> LogStorage for Alternating<S> {
         self.routed.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.routed.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.routed.clock()
     }

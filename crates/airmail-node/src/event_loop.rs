@@ -183,6 +183,7 @@ impl EventLoop {
                     namespaces: self.node.shard().catalog().len() as u64,
                     trouble: self.node.storage().trouble(),
                     damage: self.node.storage().damage(),
+                    read_bytes: self.node.storage().read_bytes(),
                     flow: self.node.shard().flow(),
                     clock: self.node.storage().clock(),
                 };

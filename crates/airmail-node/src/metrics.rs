@@ -36,6 +36,8 @@ pub(crate) struct Snapshot {
     pub(crate) trouble: Option<Trouble>,
     /// Places of the storage that have been found damaged.
     pub(crate) damage: u64,
+    /// Bytes that the storage has read for readers.
+    pub(crate) read_bytes: u64,
     pub(crate) flow: Flow,
     pub(crate) clock: ClockState,
 }
@@ -109,6 +111,11 @@ const COUNTERS: &[Reading] = &[
         "airmail_caravans_started",
         "Readers started for late subscribers",
         |s| s.catch_up_readers_started,
+    ),
+    (
+        "airmail_caravan_sweeps",
+        "Times that a reader began to sweep a log for many late subscribers",
+        |s| s.catch_up_sweeps,
     ),
     (
         "airmail_caravan_bytes",
@@ -313,6 +320,7 @@ impl Snapshot {
         for shard in shards {
             sum.stats.add(&shard.stats);
             sum.damage += shard.damage;
+            sum.read_bytes += shard.read_bytes;
         }
         sum
     }
@@ -380,7 +388,12 @@ impl Snapshot {
             "Damaged places found in the storage",
             self.damage,
         );
-        for (name, help, value) in counters.chain([jumps, damage, bugs]) {
+        let read = (
+            "airmail_storage_read_bytes",
+            "Bytes read from the disk for subscribers that are behind",
+            self.read_bytes,
+        );
+        for (name, help, value) in counters.chain([jumps, damage, read, bugs]) {
             let value = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;

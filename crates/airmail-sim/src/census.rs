@@ -131,6 +131,7 @@ kinds! {
     #[World] BoundChanged = "a limiter changed its bound",
     #[World] Rejoined = "late subscription went live",
     #[World] CatchUpReader = "catch-up reader started",
+    #[World] Sweep = "log swept for many who were behind",
     #[World] Slice = "slice delivered",
     #[World] Mark = "mark sent",
     #[World] NamespaceCreated = "namespace created",
@@ -208,6 +209,7 @@ impl Census {
         self.add(Kind::Detached, stats.detached);
         self.add(Kind::Rejoined, stats.rejoined);
         self.add(Kind::CatchUpReader, stats.catch_up_readers_started);
+        self.add(Kind::Sweep, stats.catch_up_sweeps);
         self.add(Kind::Slice, stats.slices);
         self.add(Kind::Mark, stats.marks);
         self.add(Kind::RestoreMet, stats.renewed);

@@ -2,7 +2,7 @@
 
 use crate::entropy::Entropy;
 use crate::plant::Plant;
-use airmail_broker::ShardConfig;
+use airmail_broker::{ShardConfig, SweepSettings};
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_link::{LinkLimits, TowerLimits};
 use airmail_log::journal::JournalConfig;
@@ -28,6 +28,7 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
         unsynced_bytes: chance.below(4) * 8_000,
         unsynced_time: Duration::from_millis(chance.between(1, 100)),
         cache_bytes: chance.below(4) * 4_000,
+        run_cache_bytes: chance.below(4) * 4_000,
         read_bytes: 1 << chance.between(9, 14),
         reads_max: chance.index(8) + 1,
         reserve_numbers: chance.between(1, 500),
@@ -73,10 +74,16 @@ pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
         seed: chance.next(),
         bug: plant.and_then(Plant::in_broker),
         mark_interval: Duration::from_millis(chance.between(1, 200)),
-        catch_up_readers: chance.index(TowerLimits::TOWERS_PER_LOG_MAX) + 1,
+        catch_up_readers: chance.index(3) + 1,
         catch_up_step_bytes: 1 << chance.between(9, 13),
         catch_up_quantum_bytes: 1 << chance.between(10, 14),
         catch_up_span: chance.between(1, 300),
+        catch_up_sweeps: SweepSettings {
+            members: chance.index(12) + 2,
+            near: chance.between(0, 100),
+            apart: Duration::from_millis(chance.between(1, 500)),
+            calm: Duration::from_millis(chance.between(0, 50)),
+        },
         tail_window_bytes: 1 << chance.between(10, 16),
         retry_delay: Duration::from_millis(chance.between(1, 50)),
         publish_gate: chance.coin().then(|| publish_gate(chance)),

@@ -200,6 +200,10 @@ impl<S: LogStorage> LogStorage for Wired<S> {
         self.near.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.near.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.host.clock()
     }

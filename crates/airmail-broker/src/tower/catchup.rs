@@ -6,6 +6,7 @@
 //!
 //! - [`member`]: for whom it is read. [`queue`]: who waits for a reader. [`reader`]: the readers.
 //! - [`schedule`]: who gets a reader, and what readers may read. [`dispatch`]: what readers give.
+//! - [`sweep`]: readers that serve many of one log on a single way.
 //! - [`silence`]: readers that give nothing keep nobody waiting who does not need their logs.
 
 pub(super) mod dispatch;
@@ -14,3 +15,4 @@ pub(super) mod queue;
 pub(super) mod reader;
 pub(super) mod schedule;
 mod silence;
+pub(crate) mod sweep;

@@ -82,6 +82,16 @@ impl Tower {
         let logs: Vec<_> = silent.keys().copied().collect();
         assert_eq!(held, logs, "silent: logs of which nobody begins");
         assert_eq!(readers + silent.len(), all, "silent: {silent:?}");
+        let swept: Vec<_> = self.sweeps.logs().collect();
+        let held = self.members.held(HeldFor::Sweep);
+        assert_eq!(held, swept, "swept: logs of which nobody begins");
+        for (log, key) in self.sweeps.readers() {
+            let found = self
+                .readers
+                .get(key)
+                .map(|reader| (reader.log, reader.topic));
+            assert_eq!(found, Some((log, None)), "swept: {log:?} by {key:?}");
+        }
         let failed = self.members.held(HeldFor::Failure);
         assert!(
             failed.is_empty() || self.timers.retry.is_some(),

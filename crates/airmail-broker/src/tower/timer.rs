@@ -19,14 +19,17 @@ pub(super) struct Timers {
     pub(super) allowance: Option<Mono>,
     /// To pass over a reader that is silent then.
     pub(super) silence: Option<Mono>,
+    /// To sweep a log.
+    pub(super) sweep: Option<Mono>,
 }
 
 impl Tower {
     /// When the tower wants to be called, if nothing else happens before.
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let timers = &self.timers;
-        let all = [timers.marks, timers.retry, timers.allowance, timers.silence];
-        all.into_iter().flatten().min()
+        let storage = [timers.retry, timers.allowance, timers.silence];
+        let all = storage.into_iter().chain([timers.marks, timers.sweep]);
+        all.flatten().min()
     }
 
     pub(super) fn timer(&mut self, out: &mut TowerEffects) {
@@ -37,6 +40,7 @@ impl Tower {
         }
         is_due(&mut self.timers.allowance);
         is_due(&mut self.timers.silence);
+        is_due(&mut self.timers.sweep);
         if is_due(&mut self.timers.retry) {
             self.retry(out);
         }

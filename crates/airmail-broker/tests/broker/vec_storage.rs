@@ -424,6 +424,10 @@ impl LogStorage for VecStorage {
         0
     }
 
+    fn read_bytes(&self) -> u64 {
+        0
+    }
+
     fn clock(&self) -> ClockState {
         ClockState::default()
     }

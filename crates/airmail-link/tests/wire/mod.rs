@@ -289,6 +289,10 @@ impl<S: LogStorage> LogStorage for Linked<S> {
         self.near.storage().damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.near.storage().read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.root.clock()
     }

@@ -61,6 +61,9 @@ pub struct JournalConfig {
     pub unsynced_time: Duration,
     /// The newest batches kept in memory for readers, in bytes. Default 16 MiB.
     pub cache_bytes: u64,
+    /// Bytes read last for readers of everything, kept for others that are a little behind them.
+    /// Default 16 MiB.
+    pub run_cache_bytes: u64,
     /// One read of a segment, in bytes (one batch alone may be more). Default 256 KiB.
     pub read_bytes: u32,
     /// Reads under way at once. Default 64.
@@ -117,6 +120,7 @@ impl Default for JournalConfig {
             unsynced_bytes: 4 << 20,
             unsynced_time: Duration::from_secs(1),
             cache_bytes: 16 << 20,
+            run_cache_bytes: 16 << 20,
             read_bytes: 256 << 10,
             reads_max: 64,
             reserve_numbers: 1 << 20,

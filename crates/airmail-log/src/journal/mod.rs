@@ -74,6 +74,7 @@ mod producers;
 mod read;
 mod readers;
 mod rebuilding;
+mod recent_runs;
 mod recover;
 mod replay;
 mod results;

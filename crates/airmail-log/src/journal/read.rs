@@ -40,7 +40,7 @@ pub(super) enum Item {
 }
 
 /// Bytes of a segment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Loaded {
     pub(super) segment: SegmentId,
     pub(super) at: FileOffset,

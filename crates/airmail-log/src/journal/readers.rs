@@ -8,8 +8,11 @@
 //! - Never more reads are under way than the bound.
 //! - Each reader is under its own id, and has accounted for all numbers before its next.
 
+use super::id::SegmentId;
 use super::id::Slot;
-use super::read::Reader;
+use super::read::{Loaded, Reader};
+use super::recent_runs::RecentRuns;
+use super::table::Location;
 use crate::contract::ReaderId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,6 +23,9 @@ pub(super) struct Readers {
     runnable: BTreeSet<ReaderId>,
     /// Reads of segments under way.
     reads: usize,
+    /// Bytes that were read.
+    read_bytes: u64,
+    runs: RecentRuns,
     /// Those that wait to read.
     queue: VecDeque<ReaderId>,
 }
@@ -93,9 +99,25 @@ impl Readers {
         self.reads += 1;
     }
 
-    /// A read has ended.
-    pub(super) fn read_ended(&mut self) {
+    /// A read has ended, with so many bytes.
+    pub(super) fn read_ended(&mut self, bytes: usize) {
         self.reads -= 1;
+        self.read_bytes += bytes as u64;
+    }
+
+    /// Bytes that were read from segments.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    /// Keeps a run for other readers, within `max` bytes for all runs.
+    pub(super) fn keep_run(&mut self, run: &Loaded, max: u64) {
+        self.runs.keep(run, max);
+    }
+
+    /// A run with all of a batch that was read for another reader not long ago.
+    pub(super) fn find_run(&self, segment: SegmentId, location: &Location) -> Option<Loaded> {
+        self.runs.find(segment, location)
     }
 
     /// Gives the turn to readers that wait for a read, as many as may read. One that is gone, or that
@@ -121,6 +143,7 @@ impl Readers {
     /// Asserts the invariants of the module's documentation, where `max` reads may be under way.
     pub(super) fn check(&self, max: usize) {
         assert!(self.reads <= max, "{} reads of {max}", self.reads);
+        self.runs.check();
         for (r, reader) in &self.all {
             assert_eq!(*r, reader.id, "a reader under another's id");
             reader.check();

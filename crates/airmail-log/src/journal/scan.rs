@@ -305,7 +305,7 @@ pub(super) fn salt_by_end<F: Files>(
 }
 
 /// A sound batch of a segment, as it was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sound {
     /// Place of its envelope in the bytes that were read.
     pub(super) at: u32,

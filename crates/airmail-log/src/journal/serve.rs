@@ -6,7 +6,7 @@ use super::entry::Recent;
 use super::format::{ENVELOPE_BYTES, Envelope};
 use super::id::{FileOffset, SegmentId};
 use super::names::segment_name;
-use super::read::{Item, Loaded, Reader, Reading};
+use super::read::{Gives, Item, Loaded, Reader, Reading};
 use super::scan::{Body, Sound, body_of};
 use super::segment::Segment;
 use super::table::Location;
@@ -71,9 +71,11 @@ impl Reading<'_> {
                 self.gap(reader, location.last(), GapWhy::Loss);
                 return true;
             }
-            (reader.loaded, reader.ahead) = (None, None);
-            self.ask(reader, segment, location);
-            return false;
+            (reader.loaded, reader.ahead) = (self.found(reader, segment, &location), None);
+            if reader.loaded.is_none() {
+                self.ask(reader, segment, location);
+                return false;
+            }
         }
         let from = self.segments.get(segment);
         let (first, numbers) = (location.first, location.numbers);
@@ -160,8 +162,20 @@ impl Reading<'_> {
             && idle
             && self.readers.may_read(self.config.reads_max)
         {
-            self.ask(reader, segment, location);
+            reader.ahead = self.found(reader, segment, &location);
+            if reader.ahead.is_none() {
+                self.ask(reader, segment, location);
+            }
         }
+    }
+
+    /// A run with a batch that another reader has had read, unless this one's own reads fail.
+    fn found(&self, reader: &Reader, segment: SegmentId, location: &Location) -> Option<Loaded> {
+        if reader.read_failures > 0 {
+            return None;
+        }
+        let run = self.readers.find_run(segment, location);
+        run.map(|run| Loaded { fresh: true, ..run })
     }
 
     /// Has a run of the plan's batches read, from one of them on.
@@ -218,8 +232,11 @@ impl Reading<'_> {
         result: io::Result<Bytes>,
         sound: Vec<Sound>,
     ) {
-        self.readers.read_ended();
+        self.readers
+            .read_ended(result.as_ref().map_or(0, Bytes::len));
         self.segments.read_ended(segment);
+        let max = self.config.run_cache_bytes;
+        let mut run = None;
         if let Some(reader) = self.readers.get_mut(r)
             && reader.reading
         {
@@ -234,6 +251,9 @@ impl Reading<'_> {
                         sound: sound.into(),
                         fresh: true,
                     };
+                    if reader.gives == Gives::All {
+                        run = Some(read.clone());
+                    }
                     match reader.loaded {
                         None => reader.loaded = Some(read),
                         Some(_) => reader.ahead = Some(read),
@@ -242,6 +262,9 @@ impl Reading<'_> {
                 Err(_) => reader.read_failures += 1,
             }
             self.readers.wake(r);
+        }
+        if let Some(run) = run {
+            self.readers.keep_run(&run, max);
         }
     }
 

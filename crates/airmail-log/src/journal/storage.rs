@@ -151,6 +151,10 @@ impl<F: Files> LogStorage for JournalStorage<F> {
         self.journal.faults.damage().count()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.journal.readers.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.journal.time.state()
     }

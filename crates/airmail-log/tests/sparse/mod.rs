@@ -350,6 +350,10 @@ impl<S: LogStorage> LogStorage for Sparse<S> {
         self.dense.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.dense.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.dense.clock()
     }

@@ -41,6 +41,7 @@ impl OnDisk {
             renewed: data.new_life_due(),
             segment_bytes: config.segment.0,
             cache_bytes: config.cache.0,
+            run_cache_bytes: config.cache.0,
             pending_bytes: config.pending.0,
             clock_jump: config.clock_jump.0,
             ..JournalConfig::default()
@@ -106,6 +107,10 @@ impl LogStorage for OnDisk {
             _ => 0,
         };
         in_directory + self.journal.damage()
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.journal.read_bytes()
     }
 
     fn clock(&self) -> ClockState {

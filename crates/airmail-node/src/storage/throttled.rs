@@ -204,6 +204,10 @@ impl<S: LogStorage> LogStorage for ThrottledStorage<S> {
         self.inside.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.inside.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.inside.clock()
     }

@@ -275,6 +275,10 @@ impl<S: LogStorage> LogStorage for AuditedStorage<S> {
         self.storage.damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.storage.read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.storage.clock()
     }

@@ -70,6 +70,10 @@ impl LogStorage for NodeStorage {
         self.any().damage()
     }
 
+    fn read_bytes(&self) -> u64 {
+        self.any().read_bytes()
+    }
+
     fn clock(&self) -> ClockState {
         self.any().clock()
     }

@@ -1,6 +1,7 @@
 //! `airmail bench`: measures a node, by default one that it starts for the purpose, or a rival.
 
 mod isolation;
+mod late;
 mod memory;
 mod options;
 mod serving;
@@ -55,6 +56,9 @@ pub enum Workload {
     /// Cost, to other subscribers, of one that stops reading, one at 1 % speed, and one that begins
     /// at the earliest stored message
     Isolation(isolation::IsolationArgs),
+    /// Many subscribers that begin behind, each of a topic of its own and elsewhere in one log: how often the
+    /// log is read for them, and how long they take
+    Late(late::LateArgs),
     /// Memory of a node: for each topic published to, each subscription, each producer
     Topics(memory::TopicsArgs),
     /// Memory of a node: for each idle connection with a subscription, each further stream on it
@@ -117,6 +121,7 @@ async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::E2e(args) => (Kind::E2e, args),
         Workload::Latency(args) => (Kind::Latency, args),
         Workload::Fanout(args) => (Kind::Fanout, args),
+        Workload::Late(args) => return late::late(&args).await,
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),

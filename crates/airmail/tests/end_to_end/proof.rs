@@ -6,6 +6,7 @@
 //!
 //! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
 //! - `cluster`: nodes of a cluster killed, stopped, cut off, drained, under publishers and subscribers.
+//! - `isolation`: what goes on at half load while a subscriber, a gateway or a link stands still, or many catch up.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
 //! - `collect`: brokers and collectors killed while records go from one Kafka cluster to another.
@@ -23,9 +24,11 @@ mod damage;
 mod flip;
 mod full;
 mod hostile;
+mod isolation;
 mod kill;
 mod load;
 mod mailbox;
+mod nodes;
 mod original;
 mod reading;
 mod stamp;

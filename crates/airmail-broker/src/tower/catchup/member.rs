@@ -123,6 +123,21 @@ impl Members {
         self.queue.held(why).collect()
     }
 
+    /// Whether no member of a log is to begin, for another reason than a sweep.
+    pub(crate) fn is_held_but_for_sweeps(&self, log: TowerLogKey) -> bool {
+        self.queue.is_held_but_for_sweeps(log)
+    }
+
+    /// The member that waits furthest behind in a log.
+    pub(crate) fn rearmost(&self, log: TowerLogKey) -> Option<MemberKey> {
+        self.near(log, Sequence(0), Sequence::MAX, 1).next()
+    }
+
+    /// Number of members of a log that wait for a reader.
+    pub(crate) fn queued_of(&self, log: TowerLogKey) -> usize {
+        self.queue.of_log(log)
+    }
+
     /// The member that has waited longest for a reader, of those who may begin.
     pub(crate) fn oldest(&self) -> Option<MemberKey> {
         self.queue.oldest()

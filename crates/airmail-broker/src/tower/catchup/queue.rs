@@ -1,6 +1,6 @@
 //! The queue of members who wait for a reader: by log and ticket, and by place in the log.
 //!
-//! A log may be held, for one reason or two: none of its members is to begin, and those of other logs go before.
+//! A log may be held, for one reason or several: none of its members is to begin, and those of other logs go before.
 //!
 //! Invariants: who waits is known by log, by ticket and by place; `fronts` has the oldest of each log that is
 //! not held, and `ready` counts those who wait for such logs.
@@ -16,6 +16,8 @@ pub(crate) enum HeldFor {
     Failure,
     /// A reader of the log gives nothing.
     Silence,
+    /// A reader sweeps the log.
+    Sweep,
 }
 
 /// Place of a member in the queue.
@@ -109,7 +111,13 @@ impl Queue {
     }
 
     fn is_held(&self, log: TowerLogKey) -> bool {
-        let reasons = (log, HeldFor::Failure)..=(log, HeldFor::Silence);
+        let reasons = (log, HeldFor::Failure)..=(log, HeldFor::Sweep);
+        self.held.range(reasons).next().is_some()
+    }
+
+    /// Whether nobody of a log is to begin, for another reason than a sweep.
+    pub(super) fn is_held_but_for_sweeps(&self, log: TowerLogKey) -> bool {
+        let reasons = (log, HeldFor::Failure)..(log, HeldFor::Sweep);
         self.held.range(reasons).next().is_some()
     }
 
@@ -153,7 +161,8 @@ impl Queue {
             && fronts.all(|front| self.fronts.contains(&front))
     }
 
-    fn of_log(&self, log: TowerLogKey) -> usize {
+    /// Number of members of a log that wait.
+    pub(super) fn of_log(&self, log: TowerLogKey) -> usize {
         self.by_log.get(&log).map_or(0, BTreeMap::len)
     }
 

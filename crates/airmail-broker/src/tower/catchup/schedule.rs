@@ -7,6 +7,7 @@
 
 use super::member::{Member, Place};
 use super::reader::{CatchUpReader, Passed};
+use super::sweep::Beginning;
 use crate::keys::{MemberKey, ReaderKey};
 use crate::link::{Follow, FromTower, MemberId};
 use crate::tower::storage_calls::Owner;
@@ -53,6 +54,7 @@ impl Tower {
         });
         if !self.join_passing(key) {
             self.members.enqueue(key);
+            self.has_come(log);
         }
     }
 
@@ -86,7 +88,8 @@ impl Tower {
     /// that were taken at once.
     pub(in crate::tower) fn schedule(&mut self, out: &mut TowerEffects) {
         let now = self.now.mono;
-        self.timers.silence = None;
+        (self.timers.silence, self.timers.sweep) = (None, None);
+        self.gather();
         if !self.has_members() {
             return;
         }
@@ -105,24 +108,30 @@ impl Tower {
         self.grant_readers(out);
         self.pass_over_silent(out);
         while self.readers.active() < self.config.catch_up_readers {
-            let Some(key) = self.members.oldest() else {
-                break;
-            };
-            self.start_reader(key, out);
+            // A sweep may have made place for others just now.
+            self.gather();
+            match self.next_to_begin() {
+                Some(Beginning::Member(key)) => self.begin_reader(key, out),
+                Some(Beginning::Sweep(log)) => self.begin_sweep(log, 0, out),
+                None => break,
+            }
         }
         self.timers.silence = self.next_silence();
+        self.timers.sweep = self.next_sweep();
     }
 
     /// Joins a reader that is under way, if one suits; `true` if so.
     fn join_passing(&mut self, key: MemberKey) -> bool {
         let member = self.members[key];
-        let suits = |reader: &CatchUpReader| {
-            let to = reader.position.plus(self.config.catch_up_span);
+        let suits = |key: ReaderKey, reader: &CatchUpReader| {
             reader.log == member.log
-                && (reader.position..=to).contains(&member.at)
+                && (reader.position..=self.reach(key)).contains(&member.at)
                 && reader.topic.is_none_or(|topic| topic == member.topic)
         };
-        let found = self.readers.iter().find(|(_, reader)| suits(reader));
+        let found = self.readers.iter();
+        let found = found
+            .filter(|(key, reader)| suits(*key, reader))
+            .min_by_key(|(key, _)| *key);
         let found = found.map(|(reader, _)| reader);
         if let Some(reader) = found {
             self.join(key, reader);
@@ -143,11 +152,11 @@ impl Tower {
     }
 
     /// Takes in those who wait a little ahead: a reader of one topic takes its own.
-    fn pick_up(&mut self, key: ReaderKey) {
+    pub(super) fn pick_up(&mut self, key: ReaderKey) {
         loop {
             let reader = &self.readers[key];
             let (log, position, topic) = (reader.log, reader.position, reader.topic);
-            let to = position.plus(self.config.catch_up_span);
+            let to = self.reach(key);
             let most = if topic.is_some() { SHARE } else { usize::MAX };
             let near = self.members.near(log, position, to, most);
             let mine: Vec<MemberKey> = near
@@ -180,7 +189,8 @@ impl Tower {
     }
 
     fn widen(&mut self, key: ReaderKey, out: &mut TowerEffects) {
-        if self.readers[key].topic.is_some() && self.is_wide_cheaper(key) {
+        let is_narrow = self.readers[key].topic.is_some();
+        if is_narrow && !self.will_be_passed(key) && self.is_wide_cheaper(key) {
             self.exchange(key, None, out);
             self.pick_up(key);
             self.take_in(key, out);
@@ -235,18 +245,20 @@ impl Tower {
 
     /// Ends readers that have had their turn, for the sake of those who wait.
     fn take_turns(&mut self, out: &mut TowerEffects) {
-        let mut waiting = self.members.ready();
+        let mut waiting = self.waiting_for_turn();
         for reader in self.readers.active_keys() {
             if self.readers[reader].used < self.config.catch_up_quantum_bytes {
                 continue;
             }
-            if waiting == 0 || self.readers.active() < self.config.catch_up_readers {
+            let has_room = waiting == 0 || self.readers.active() < self.config.catch_up_readers;
+            if has_room && !self.will_be_passed(reader) {
                 self.readers[reader].used = 0;
                 self.readers[reader].passed.age();
                 self.narrow(reader, out);
+                self.look_back(reader, out);
                 continue;
             }
-            waiting -= 1;
+            waiting = waiting.saturating_sub(1);
             self.stop_reading(reader, out);
             self.disband(reader);
         }
@@ -255,17 +267,29 @@ impl Tower {
     /// Lets a reader whose members want one topic read only that.
     fn narrow(&mut self, reader: ReaderKey, out: &mut TowerEffects) {
         let one = self.readers[reader].only_topic();
-        let is_wide = self.readers[reader].topic.is_none();
+        let is_wide = self.readers[reader].topic.is_none() && !self.sweeps(reader);
         if let Some(topic) = one.filter(|_| is_wide && self.capabilities.topic_index) {
             self.exchange(reader, Some(topic), out);
         }
     }
 
-    /// Starts a reader for one who waits.
-    fn start_reader(&mut self, key: MemberKey, out: &mut TowerEffects) {
+    /// Begins to read for one who waits, and for who is near.
+    fn begin_reader(&mut self, key: MemberKey, out: &mut TowerEffects) {
+        let topic = Some(self.members[key].topic).filter(|_| self.capabilities.topic_index);
+        let reader = self.start_reader(key, topic, out);
+        self.pick_up(reader);
+        self.widen(reader, out);
+    }
+
+    /// Starts a reader for one who waits: of one topic, or of everything.
+    pub(super) fn start_reader(
+        &mut self,
+        key: MemberKey,
+        topic: Option<TopicHash>,
+        out: &mut TowerEffects,
+    ) -> ReaderKey {
         self.members.dequeue(key);
         let member = &self.members[key];
-        let topic = Some(member.topic).filter(|_| self.capabilities.topic_index);
         let reader = self.readers.insert(CatchUpReader {
             log: member.log,
             reader: ReaderId(0),
@@ -282,12 +306,16 @@ impl Tower {
         self.join(key, reader);
         self.stats.readers_started += 1;
         self.read(reader, topic, out);
-        self.pick_up(reader);
-        self.widen(reader, out);
+        reader
     }
 
     /// Exchanges the storage's reader for one of other topics.
-    fn exchange(&mut self, reader: ReaderKey, topic: Option<TopicHash>, out: &mut TowerEffects) {
+    pub(super) fn exchange(
+        &mut self,
+        reader: ReaderKey,
+        topic: Option<TopicHash>,
+        out: &mut TowerEffects,
+    ) {
         self.stop_reading(reader, out);
         self.read(reader, topic, out);
     }

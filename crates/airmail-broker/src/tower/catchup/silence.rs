@@ -71,7 +71,7 @@ impl Tower {
     }
 
     fn is_place_wanted(&self) -> bool {
-        self.members.ready() > 0 && self.readers.active() >= self.config.catch_up_readers
+        self.waiting_for_turn() > 0 && self.readers.active() >= self.config.catch_up_readers
     }
 
     /// A reader has given something.
@@ -83,6 +83,7 @@ impl Tower {
     /// Takes a reader out.
     pub(super) fn remove_reader(&mut self, key: ReaderKey) -> CatchUpReader {
         self.wake(key);
+        self.end_sweep(self.readers[key].log, key);
         self.readers.remove(key)
     }
 

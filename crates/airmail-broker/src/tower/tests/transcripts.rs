@@ -5,7 +5,7 @@
 
 use super::super::{Tower, TowerEffects, TowerInput};
 use crate::catalog::{CatalogInput, Order, SystemAppend};
-use crate::config::ShardConfig;
+use crate::config::{ShardConfig, SweepSettings};
 use crate::keys::BehindKey;
 use crate::link::{Follow, MemberId, ToTower};
 use crate::transcript::{
@@ -33,6 +33,7 @@ transcripts! {
     a_member_catches_up_as_written: "catching_up",
     members_share_a_reader_as_written: "sharing",
     readers_take_turns_as_written: "turns",
+    many_of_one_log_are_served_on_one_way_as_written: "sweeps",
     a_reader_that_fails_is_started_again_as_written: "failed_readers",
     a_reader_that_gives_nothing_keeps_nobody_waiting_as_written: "silent_readers",
     a_log_that_cannot_be_opened_is_tried_again_as_written: "failed_open",
@@ -65,6 +66,11 @@ impl Driver {
             catch_up_step_bytes: 1_000,
             catch_up_quantum_bytes: 1_000,
             catch_up_span: 2,
+            catch_up_sweeps: SweepSettings {
+                members: 3,
+                near: 5,
+                ..SweepSettings::default()
+            },
             tail_window_bytes: 4,
             ..ShardConfig::default()
         };

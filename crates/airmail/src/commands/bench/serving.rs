@@ -29,7 +29,9 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
     let free = format!("{}:0", task.address);
     let path = data.path().display().to_string();
     let mut words = vec!["airmail", "serve", "--listen", &free, "--http", &free];
-    words.extend(["--data", &path]);
+    if task.keeps_data {
+        words.extend(["--data", &path]);
+    }
     words.extend(task.options.iter().map(String::as_str));
     let Command::Serve(args) = Cli::try_parse_from(words)?.command else {
         return Err(UsageError("--node: not an option of airmail serve".to_owned()).into());
@@ -38,6 +40,7 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
         let started = Started {
             port: running.address.port(),
             http_port: running.http_address.map_or(0, |address| address.port()),
+            cluster_port: running.cluster_address.map(|address| address.port()),
             pid: std::process::id(),
             data: data.path().to_owned(),
         };

@@ -5,14 +5,14 @@
 //! long clients wait is told: for a gateway from the fault on, and for the only tower from when it is back. With
 //! `AIRMAIL_PROVE_JUDGE` it is judged.
 
-mod nodes;
 mod times;
 
 use super::Plan;
 use super::load::{Load, Topic};
+use super::nodes::{Nodes, Who};
+use super::victim::SETTINGS;
 use airmail_testkit::network::Cut;
 use airmail_testkit::scale;
-use nodes::{Nodes, Who};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::thread;
@@ -20,6 +20,7 @@ use std::time::Duration;
 use times::Times;
 use tokio::time::Instant;
 
+const NAMES: [&str; 4] = ["pilot-1", "pilot-2", "copilot-1", "copilot-2"];
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.
 const RATE: u64 = 3_000;
@@ -42,7 +43,7 @@ fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_
     let is_sample = scale::prove("ROUNDS").is_none();
     let plan = Plan::new("cluster", 2);
     let directory = tempfile::tempdir().unwrap();
-    let mut nodes = Nodes::start(directory.path());
+    let mut nodes = Nodes::start(directory.path(), &NAMES.map(|name| (name, "")), &SETTINGS);
     let topics: Vec<Topic> = (0..TOPICS)
         .map(|index| Topic {
             namespace: "default",

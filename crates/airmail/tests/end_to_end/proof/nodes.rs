@@ -1,7 +1,6 @@
-//! The nodes of the cluster under proof: each on a machine of its own, where the system lets such be made, else all on
+//! Nodes of a cluster under proof: each on a machine of its own, where the system lets such be made, else all on
 //! loopback, where nobody can be cut off.
 
-use super::super::victim::SETTINGS;
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::network::{Cut, Machine, Network};
 use airmail_testkit::node::{self, Node, airmail, wait_until};
@@ -15,15 +14,12 @@ use std::thread;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Number of gateways: two pilots, two copilots.
-const GATEWAYS: usize = 4;
-const NAMES: [&str; GATEWAYS] = ["pilot-1", "pilot-2", "copilot-1", "copilot-2"];
 /// Time within which a fault is shown by the others, where it lasts for so long.
 const SHOWN: Duration = Duration::from_secs(5);
 
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(crate) enum Who {
     Gateway(usize),
     Tower,
 }
@@ -31,6 +27,8 @@ pub(super) enum Who {
 /// A node's place, whether it runs or not.
 struct Place {
     name: String,
+    /// Name of its machine, as clients are told it; empty: the system's.
+    host: &'static str,
     /// Where clients connect.
     address: String,
     machine: Option<Machine>,
@@ -38,7 +36,7 @@ struct Place {
 }
 
 /// See the module's documentation.
-pub(super) struct Nodes {
+pub(crate) struct Nodes {
     gateways: Vec<Place>,
     tower: Place,
     /// A node that comes and goes.
@@ -47,13 +45,19 @@ pub(super) struct Nodes {
     cluster: String,
     data: PathBuf,
     secret: PathBuf,
+    settings: &'static [(&'static str, &'static str)],
     /// Dropped after the nodes.
     network: Option<Network>,
 }
 
 impl Nodes {
-    /// Starts all of them.
-    pub(super) fn start(directory: &Path) -> Nodes {
+    /// Starts a tower, and gateways of these names and machines' names. A name is a role and a number; `gateway` are
+    /// both roles.
+    pub(crate) fn start(
+        directory: &Path,
+        gateways: &[(&str, &'static str)],
+        settings: &'static [(&'static str, &'static str)],
+    ) -> Nodes {
         let secret = directory.join("secret");
         fs::write(&secret, "s".repeat(40)).unwrap();
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
@@ -61,7 +65,7 @@ impl Nodes {
         if network.is_none() {
             scale::say("proof of clusters: no machines can be made here, so no node is cut off\n");
         }
-        let mut place = |name: &str| {
+        let mut place = |name: &str, host: &'static str| {
             let machine = network.as_mut().map(|network| network.machine().unwrap());
             let address = match (&network, machine) {
                 (Some(network), Some(machine)) => format!("{}:7400", network.address_of(machine)),
@@ -69,14 +73,17 @@ impl Nodes {
             };
             Place {
                 name: name.to_owned(),
+                host,
                 address,
                 machine,
                 node: None,
             }
         };
-        let tower = place("tower");
-        let gateways = NAMES.map(&mut place).into_iter().collect();
-        let joiner = place("joiner");
+        let tower = place("tower", "");
+        let gateways = gateways.iter();
+        let gateways: Vec<_> = gateways.map(|(name, host)| place(name, host)).collect();
+        let joiner = place("joiner", "");
+        let count = gateways.len();
         let cluster = match (&network, tower.machine) {
             (Some(network), Some(machine)) => format!("{}:7402", network.address_of(machine)),
             _ => lasting_address(),
@@ -88,25 +95,36 @@ impl Nodes {
             cluster,
             data: directory.join("data"),
             secret,
+            settings,
             network,
         };
         nodes.start_again(Who::Tower);
-        (0..GATEWAYS).for_each(|gateway| nodes.start_again(Who::Gateway(gateway)));
+        (0..count).for_each(|gateway| nodes.start_again(Who::Gateway(gateway)));
         nodes.wait_until_well();
         nodes
     }
 
-    pub(super) fn has_network(&self) -> bool {
+    pub(crate) fn has_network(&self) -> bool {
         self.network.is_some()
     }
 
     /// Addresses of all gateways, for clients.
-    pub(super) fn addresses(&self) -> String {
+    pub(crate) fn addresses(&self) -> String {
         let addresses: Vec<&str> = self.gateways.iter().map(|place| &*place.address).collect();
         addresses.join(",")
     }
 
-    pub(super) fn name(&self, who: Who) -> String {
+    /// The address for clients of a node.
+    pub(crate) fn address(&self, who: Who) -> &str {
+        &self.place(who).address
+    }
+
+    /// The process of a node that runs.
+    pub(crate) fn pid(&self, who: Who) -> u32 {
+        self.place(who).node.as_ref().unwrap().pid()
+    }
+
+    pub(crate) fn name(&self, who: Who) -> String {
         self.place(who).name.clone()
     }
 
@@ -125,7 +143,7 @@ impl Nodes {
     }
 
     /// Starts a node that does not run.
-    pub(super) fn start_again(&mut self, who: Who) {
+    pub(crate) fn start_again(&mut self, who: Who) {
         let place = self.place(who);
         let mut command = self.command(place);
         match who {
@@ -134,8 +152,11 @@ impl Nodes {
                 command.arg("--data").arg(&self.data);
             }
             Who::Gateway(_) => {
-                let role = place.name.split('-').next().unwrap_or_default();
-                command.args(["--roles", role, "--join", &self.cluster]);
+                let roles = match place.name.split('-').next() {
+                    None | Some("gateway") => "pilot,copilot",
+                    Some(role) => role,
+                };
+                command.args(["--roles", roles, "--join", &self.cluster]);
             }
         }
         let node = Node::spawn(self.on_machine(place, command));
@@ -150,10 +171,11 @@ impl Nodes {
         let mut command = airmail();
         command.args(["serve", "--name", &place.name, "--listen", &place.address]);
         command.args(["--http", &http]);
+        command.env("AIRMAIL_CLUSTER_HOST", place.host);
         command
             .arg("--secret-file")
             .arg(&self.secret)
-            .envs(SETTINGS);
+            .envs(self.settings.iter().copied());
         if place.machine.is_some() {
             command.arg("--allow-anyone");
         }
@@ -167,27 +189,27 @@ impl Nodes {
         }
     }
 
-    pub(super) fn kill(&mut self, who: Who) {
+    pub(crate) fn kill(&mut self, who: Who) {
         self.place_mut(who).node.take().unwrap().kill();
     }
 
-    pub(super) fn stop(&mut self, who: Who) {
+    pub(crate) fn stop(&mut self, who: Who) {
         let status = self.place_mut(who).node.take().unwrap().stop();
         assert!(status.success(), "{who:?}: {status}");
     }
 
-    pub(super) fn set_still(&self, who: Who, still: bool) {
+    pub(crate) fn set_still(&self, who: Who, still: bool) {
         self.place(who).node.as_ref().unwrap().set_still(still);
     }
 
-    pub(super) fn cut(&self, who: Who, cut: Cut, on: bool) {
+    pub(crate) fn cut(&self, who: Who, cut: Cut, on: bool) {
         if let (Some(network), Some(machine)) = (&self.network, self.place(who).machine) {
             network.cut(machine, cut, on);
         }
     }
 
     /// Drains a gateway, asked of another. It refuses while it doubts that there is a live node for its clients.
-    pub(super) fn drain(&self, who: Who) {
+    pub(crate) fn drain(&self, who: Who) {
         let name = &self.place(who).name;
         let other = self.other(name);
         wait_until(&format!("{name} to drain"), || {
@@ -196,7 +218,7 @@ impl Nodes {
     }
 
     /// Has another gateway come, and leave in order.
-    pub(super) fn join_and_leave(&mut self, stay: Duration) {
+    pub(crate) fn join_and_leave(&mut self, stay: Duration) {
         let mut command = self.command(&self.joiner);
         command.args(["--roles", "pilot,copilot", "--join", &self.cluster]);
         let joiner = Node::spawn(self.on_machine(&self.joiner, command));
@@ -212,7 +234,7 @@ impl Nodes {
     }
 
     /// Keeps a fault for `hold`. Another node has to show it meanwhile, if there is time.
-    pub(super) fn wait_for_fault(&self, name: &str, hold: Duration) {
+    pub(crate) fn wait_for_fault(&self, name: &str, hold: Duration) {
         let begun = Instant::now();
         let mut shown = false;
         while begun.elapsed() < hold {
@@ -230,7 +252,7 @@ impl Nodes {
     }
 
     /// Waits until every node says that all is well.
-    pub(super) fn wait_until_well(&self) {
+    pub(crate) fn wait_until_well(&self) {
         for place in self.gateways.iter().chain([&self.tower]) {
             let Some(node) = &place.node else {
                 continue;

@@ -1,0 +1,146 @@
+//! `airmail bench late`: many subscribers that begin behind, each of a topic of its own and elsewhere in one
+//! log; how often the log is read for them, and how long they take.
+//!
+//! Each number of readers gets a node of its own in each round, in an order that turns.
+
+use super::options::ReportArgs;
+use super::{NODE, print};
+use crate::cli::UsageError;
+use airmail_bench::counters;
+use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_bench::late::{Backlog, Crowd, LateReport, LateRun, Wanted};
+use airmail_bench::process::{Usage, raise_open_files};
+use airmail_bench::{html, settings};
+use anyhow::Context as _;
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+
+/// Metrics of what is read: for late subscribers, by the node whose clients they are; and from the disk.
+const READ_METRICS: [&str; 2] = [
+    "airmail_caravan_bytes_total",
+    "airmail_storage_read_bytes_total",
+];
+/// Setting of the readers that a node has for those who are behind.
+const READERS: &str = "AIRMAIL_DELIVERY_READERS";
+
+/// Arguments of `airmail bench late`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct LateArgs {
+    /// Payload to store before, as 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = settings::bytes, default_value = "1GiB")]
+    pub backlog: u64,
+    /// Subscribers, each of a topic of its own from a place of its own
+    #[arg(long, value_name = "N", default_value = "10000")]
+    pub subscribers: NonZeroU32,
+    /// Connections that they share
+    #[arg(long, value_name = "N", default_value = "16")]
+    pub connections: NonZeroU32,
+    /// Payload of each message, in bytes, at least 8
+    #[arg(long, value_name = "BYTES", default_value_t = 1000)]
+    pub size: usize,
+    /// Numbers of readers (delivery.readers) to try in turn, as 1,2,4,8 [default: as the node has it]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub readers: Vec<u32>,
+    /// Rounds, each with a node and a backlog of its own for each number of readers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub rounds: u32,
+    #[command(flatten)]
+    pub node: OwnNodeArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Runs it: 0 if everybody got everything once and in order, else 1.
+///
+/// # Errors
+/// A node cannot be started or reached, or the backlog cannot be stored.
+pub(super) async fn late(args: &LateArgs) -> anyhow::Result<ExitCode> {
+    if args.readers.contains(&0) {
+        return Err(UsageError("--readers: 0, and there has to be one at least".to_owned()).into());
+    }
+    raise_open_files();
+    let mut tries: Vec<Option<u32>> = args.readers.iter().copied().map(Some).collect();
+    if tries.is_empty() {
+        tries.push(None);
+    }
+    let mut report = LateReport {
+        subscribers: args.subscribers.get(),
+        connections: args.connections.get(),
+        size: args.size,
+        runs: Vec::new(),
+    };
+    for round in 1..=args.rounds {
+        for readers in &tries {
+            report.runs.push(run(args, round, *readers).await?);
+        }
+        tries.rotate_left(1);
+    }
+    let is_sound = report.is_sound();
+    let html = || html::late_page(&report);
+    args.report.write(|| report.table(), html)?;
+    print(&report, is_sound, args.report.json)?;
+    Ok(ExitCode::from(u8::from(!is_sound)))
+}
+
+async fn run(args: &LateArgs, round: u32, readers: Option<u32>) -> anyhow::Result<LateRun> {
+    let readers_set = readers.map(|readers| (READERS, readers.to_string()));
+    let environment: Vec<_> = readers_set.into_iter().collect();
+    let node = OwnNode::start(NODE, &args.node, None, &environment)?;
+    let wanted = Wanted {
+        namespace: "bench-late".to_owned(),
+        topics: args.subscribers,
+        bytes: args.backlog,
+        size: args.size,
+    };
+    let backlog = Backlog::store(&node.url(), &wanted).await?;
+    let stored_bytes = backlog.messages() * args.size as u64;
+    let crowd = Crowd {
+        target: node.url(),
+        host: None,
+        connections: args.connections,
+        backlog,
+    };
+    let before = Used::of(&node)?;
+    let caught_up = crowd.catch_up().await?;
+    let after = Used::of(&node)?;
+    let times = |read: [f64; 2]| (read[1] - read[0]) / stored_bytes.max(1) as f64;
+    Ok(LateRun {
+        round,
+        readers,
+        stored_bytes,
+        read_times: times([before.read, after.read]),
+        disk_read_times: times([before.disk_read, after.disk_read]),
+        node_cpu_us: after.node.since(&before.node).cpu_us,
+        tower_cpu_us: after
+            .tower
+            .zip(before.tower)
+            .map(|(a, b)| a.since(&b).cpu_us),
+        sound: caught_up.is_whole(&crowd.backlog),
+        caught_up,
+    })
+}
+
+/// Use and reads of a node so far.
+struct Used {
+    node: Usage,
+    tower: Option<Usage>,
+    read: f64,
+    disk_read: f64,
+}
+
+impl Used {
+    fn of(node: &OwnNode) -> anyhow::Result<Used> {
+        let [for_clients, from_disk] = READ_METRICS;
+        let sum = |node: &OwnNode, metric| {
+            let sums = counters::sums(node.http(), &[metric]).context("the node's metrics")?;
+            anyhow::Ok(sums.iter().sum())
+        };
+        let tower = node.tower();
+        Ok(Used {
+            node: node.usage()?,
+            tower: tower.map(OwnNode::usage).transpose()?,
+            read: sum(node, for_clients)?,
+            disk_read: sum(tower.unwrap_or(node), from_disk)?,
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! Load at half of the highest rate, while something else of the cluster stands still: a subscriber that reads
+//! nothing, a gateway that is stopped, a link that is cut; or while ten thousand subscribers catch up.
+//!
+//! A publisher and a subscriber are clients of one gateway; whatever stands still is at another, or a stream of its
+//! own. In each round they run beside nobody and beside each of these, in an order that turns, and what is judged,
+//! with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
+//! order, and that no node's memory grows beyond what its bounds allow, is judged always.
+
+use super::Plan;
+use super::nodes::{Nodes, Who};
+use super::victim::client;
+use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
+use airmail_client::{Start, Subscription};
+use airmail_testkit::network::Cut;
+use airmail_testkit::node::{self, airmail};
+use airmail_testkit::scale;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroU32;
+use tokio::runtime::Runtime;
+
+const NEAR: Who = Who::Gateway(0);
+const FAR: Who = Who::Gateway(1);
+/// Name of the other gateway's machine: the load's clients keep to the gateway of their own.
+const ELSEWHERE: &str = "elsewhere";
+/// Beginning of the name of the topic under load.
+const NAME: &str = "isolation";
+/// Settings of the nodes: what a user has.
+const SETTINGS: [(&str, &str); 1] = [("AIRMAIL_LOG_LEVEL", "warn")];
+/// Memory that no process needs for what waits in it: two caches of 16 MiB, 64 MiB of appends, a stream's 16 MiB,
+/// and the windows of its links; with as much again for the allocator.
+const MEMORY_MAX_KIB: u64 = 256 << 10;
+/// Bounds of the medians: rate, p50 and p99 over those beside nobody.
+const BOUNDS: [f64; 3] = [0.95, 1.15, 1.5];
+
+/// Neighbours of the load, which stand still or have much to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Beside {
+    Nobody,
+    StoppedSubscriber,
+    StoppedGateway,
+    CutGateway,
+    LateSubscribers,
+}
+
+/// Amounts of a run.
+struct Amounts {
+    /// Length of a phase, and of one in which a node stands still.
+    seconds: [u64; 2],
+    late: u32,
+    late_bytes: u64,
+}
+
+impl Amounts {
+    fn of_run() -> Amounts {
+        match scale::prove("ROUNDS") {
+            None => Amounts {
+                seconds: [2, 3],
+                late: 200,
+                late_bytes: 4 << 20,
+            },
+            Some(_) => Amounts {
+                seconds: [8, 20],
+                late: 10_000,
+                late_bytes: 1 << 30,
+            },
+        }
+    }
+}
+
+/// Figures of a phase: messages a second, p50 and p99 in microseconds.
+type Figures = [f64; 3];
+
+#[test]
+fn what_stands_still_leaves_the_others_as_they_are() {
+    let plan = Plan::new("isolation", 1);
+    let amounts = Amounts::of_run();
+    let directory = tempfile::tempdir().unwrap();
+    let stage = Stage::set(directory.path(), &amounts);
+    let rate = match scale::prove("ROUNDS") {
+        None => 5_000,
+        Some(_) => stage.half_load(),
+    };
+    let mut all: BTreeMap<Beside, Vec<[f64; 3]>> = BTreeMap::new();
+    for round in plan.rounds() {
+        let _watch = plan.watch(round, directory.path());
+        let mut turns = vec![
+            Beside::StoppedSubscriber,
+            Beside::StoppedGateway,
+            Beside::LateSubscribers,
+        ];
+        if stage.nodes.has_network() {
+            turns.push(Beside::CutGateway);
+        }
+        let turn = round as usize % turns.len();
+        turns.rotate_left(turn);
+        let alone = stage.phase(Beside::Nobody, rate, &amounts);
+        plan.tell(round, &format!("half load {rate}/s, nobody: {alone:.0?}"));
+        for beside in turns {
+            let with = stage.phase(beside, rate, &amounts);
+            let ratios = [0, 1, 2].map(|figure| with[figure] / alone[figure].max(1.0));
+            plan.tell(
+                round,
+                &format!("{beside:?}: {with:.0?}, ratios {ratios:.2?}"),
+            );
+            all.entry(beside).or_default().push(ratios);
+        }
+    }
+    for (beside, ratios) in &all {
+        let medians = [0, 1, 2].map(|figure| median(ratios.iter().map(|of| of[figure])));
+        let [rate, p50, p99] = medians;
+        plan.tell(
+            plan.rounds().end,
+            &format!("{beside:?}: medians {medians:.3?}"),
+        );
+        let holds = rate >= BOUNDS[0] && p50 <= BOUNDS[1] && p99 <= BOUNDS[2];
+        assert!(
+            holds || scale::prove("JUDGE").is_none(),
+            "{beside:?}: {medians:.3?}, bounds {BOUNDS:?}"
+        );
+    }
+    stage.check_memory(&plan);
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The cluster, and who is beside the load.
+struct Stage {
+    nodes: Nodes,
+    /// Its threads give way to the load, as if its clients were on another machine.
+    runtime: Runtime,
+    backlog: Backlog,
+}
+
+impl Stage {
+    fn set(directory: &std::path::Path, amounts: &Amounts) -> Stage {
+        let nodes = Nodes::start(
+            directory,
+            &[("gateway-1", ""), ("gateway-2", ELSEWHERE)],
+            &SETTINGS,
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .on_thread_start(|| {
+                // Refused, it competes.
+                let _ = rustix::process::nice(10);
+            })
+            .enable_all()
+            .build()
+            .unwrap();
+        let wanted = Wanted {
+            namespace: "late".to_owned(),
+            topics: NonZeroU32::new(amounts.late).unwrap(),
+            bytes: amounts.late_bytes,
+            size: 1_000,
+        };
+        let url = format!("airmail://{}", nodes.address(FAR));
+        let backlog = runtime.block_on(Backlog::store(&url, &wanted)).unwrap();
+        Stage {
+            nodes,
+            runtime,
+            backlog,
+        }
+    }
+
+    /// Half of the messages a second that go through as fast as there is room.
+    fn half_load(&self) -> u64 {
+        let report = self.bench(&["e2e", "--duration", "5s", "--warmup", "1s"]);
+        (report["delivered_per_s"].as_f64().unwrap() / 2.0) as u64
+    }
+
+    /// Runs the load beside somebody.
+    fn phase(&self, beside: Beside, rate: u64, amounts: &Amounts) -> Figures {
+        let [short, long] = amounts.seconds;
+        let seconds = match beside {
+            Beside::StoppedGateway | Beside::CutGateway => long,
+            _ => short,
+        };
+        // It reads what is under load, at the gateway that will stand still, or nothing at all.
+        let at = match beside {
+            Beside::StoppedSubscriber => NEAR,
+            _ => FAR,
+        };
+        let subscription = self.runtime.block_on(self.subscribe(at));
+        let reading = match beside {
+            Beside::StoppedSubscriber => None,
+            _ => Some(self.runtime.spawn(read(subscription.unwrap()))),
+        };
+        let late = (beside == Beside::LateSubscribers).then(|| self.begin_late());
+        match beside {
+            Beside::StoppedGateway => self.nodes.set_still(FAR, true),
+            Beside::CutGateway => self.nodes.cut(FAR, Cut::Both, true),
+            _ => {}
+        }
+        let (rate, duration) = (rate.to_string(), format!("{seconds}s"));
+        let report = self.bench(&["latency", "--rate", &rate, "--duration", &duration]);
+        match beside {
+            Beside::StoppedGateway => self.nodes.set_still(FAR, false),
+            Beside::CutGateway => self.nodes.cut(FAR, Cut::Both, false),
+            _ => {}
+        }
+        if let Some(late) = late {
+            let caught_up = self.runtime.block_on(late).unwrap();
+            assert!(caught_up.is_whole(&self.backlog), "{caught_up:?}");
+        }
+        if let Some(reading) = reading {
+            reading.abort();
+        }
+        self.nodes.wait_until_well();
+        let figure = |name: &str| report[name].as_f64().unwrap();
+        let latency = |name: &str| report["latency_us"][name].as_f64().unwrap();
+        [figure("delivered_per_s"), latency("p50"), latency("p99")]
+    }
+
+    async fn subscribe(&self, at: Who) -> Result<Subscription, airmail_client::Error> {
+        let mut client = client(self.nodes.address(at));
+        if at == FAR {
+            client = client.host(ELSEWHERE);
+        }
+        let client = client.connect().await?;
+        let topic = format!("bench/{NAME}/0");
+        client.subscribe(&topic).from(Start::Latest).open().await
+    }
+
+    fn begin_late(&self) -> tokio::task::JoinHandle<CaughtUp> {
+        let crowd = Crowd {
+            target: format!("airmail://{}", self.nodes.address(FAR)),
+            host: Some(ELSEWHERE.to_owned()),
+            connections: NonZeroU32::new(16).unwrap(),
+            backlog: self.backlog.clone(),
+        };
+        self.runtime
+            .spawn(async move { crowd.catch_up().await.unwrap() })
+    }
+
+    /// Runs the load, as a process of its own; all that it sent must have come, once and in order.
+    fn bench(&self, arguments: &[&str]) -> Value {
+        let target = format!("airmail://{}", self.nodes.address(NEAR));
+        let mut command = airmail();
+        command.arg("bench").args(arguments);
+        command.args(["--target", &target, "--name", NAME, "--json"]);
+        let done = node::run(&mut command, b"").ok();
+        serde_json::from_str(&done).unwrap_or_else(|error| panic!("{error}: {done}"))
+    }
+
+    /// No process has ever had more memory than its bounds allow.
+    fn check_memory(&self, plan: &Plan) {
+        for who in [NEAR, FAR, Who::Tower] {
+            let path = format!("/proc/{}/status", self.nodes.pid(who));
+            let status = fs::read_to_string(path).unwrap();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = peak.and_then(|rest| rest.split_whitespace().next());
+            let kib: u64 = kib.unwrap().parse().unwrap();
+            let name = self.nodes.name(who);
+            plan.tell(
+                plan.rounds().end,
+                &format!("{name}: {} MiB at most", kib >> 10),
+            );
+            assert!(kib <= MEMORY_MAX_KIB, "{name}: {kib} KiB");
+        }
+    }
+}
+
+/// Reads whatever comes, as long as it is there.
+async fn read(mut subscription: Subscription) {
+    while let Ok(Some(_)) = subscription.next_batch().await {}
+}
