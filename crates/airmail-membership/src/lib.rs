@@ -7,20 +7,25 @@
 //!
 //! Gossip spreads who is where. It never decides who may write: that is the storages' own.
 //!
-//! - [`Membership`]: the core. It takes datagrams and the time, and gives datagrams. There is no socket, clock or
-//!   randomness of the system's in it, so that a simulator runs it as it is.
+//! Where all addresses are known beforehand, nodes need no gossip: each asks all others of a fixed list by itself, and
+//! nobody tells of others.
+//!
+//! - [`Membership`]: the core of gossip. It takes datagrams and the time, and gives datagrams. There is no socket, clock
+//!   or randomness of the system's in it, so that a simulator runs it as it is.
+//! - [`PeerList`]: the core of a fixed list, in the same manner.
 //! - [`MemberId`], [`Card`], [`Member`]: a start of a node; what it says of itself; what is known of it.
 //! - [`Seal`]: what shows that a datagram is of the cluster, and that it is no old one again.
 //!
 //! Invariants: a node that was started again takes the place of its earlier start at once, wherever it is now; of
 //! two nodes with one name the one that started later is kept (the link's handshake refuses the other); memory is
-//! bounded by the number of names in [`FORGOTTEN`].
+//! bounded by the number of names in [`FORGOTTEN`], or by the length of the list.
 
 #![forbid(unsafe_code)]
 
 mod card;
 mod member;
 mod membership;
+mod peer_list;
 mod seal;
 
 pub use card::{CARD_BYTES_MAX, Card, CardError};
@@ -28,4 +33,5 @@ pub use member::{Member, MemberId, Standing};
 pub use membership::{
     DATAGRAM_BYTES_MAX, Datagram, FORGOTTEN, Input, Membership, MembershipConfig,
 };
-pub use seal::{Seal, SealError};
+pub use peer_list::{PEERS_MAX, PeerInput, PeerList, Place};
+pub use seal::{Seal, SealError, Speech};

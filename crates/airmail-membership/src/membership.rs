@@ -4,7 +4,7 @@
 //! that it knows from somewhere else (a link's handshake) and asks again as long as that one is not there. Every node
 //! says its card again each second or so, since a card is lost to whoever comes later.
 
-use crate::card::{Card, CardError};
+use crate::card::{self, Card, CardError};
 use crate::member::{Member, MemberId, Standing};
 use crate::seal::{SEAL_BYTES_MAX, Seal, SealError};
 use airmail_model::Mono;
@@ -434,7 +434,7 @@ impl Membership {
                     known.standing = standing;
                     // One of the same age is the same.
                     if known.card.as_ref().map(Card::age) != card.map(Card::age) {
-                        changed |= !says_the_same(known.card.as_ref(), card);
+                        changed |= !card::say_the_same(known.card.as_ref(), card);
                         known.card = card.cloned();
                     }
                 }
@@ -458,22 +458,6 @@ impl Membership {
             self.members.retain(|name, _| names.contains(&**name));
         }
         self.version += u64::from(changed);
-    }
-}
-
-/// Whether two cards differ in nothing but their age.
-fn says_the_same(one: Option<&Card>, other: Option<&Card>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => {
-            let count = other.count;
-            *other
-                == Card {
-                    count,
-                    ..one.clone()
-                }
-        }
-        (None, None) => true,
-        _ => false,
     }
 }
 

@@ -10,9 +10,8 @@
 use airmail_wire::{SECRET_HASH_BYTES, Secret};
 use bytes::{Buf, BufMut};
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// The version of datagrams that this release sends and takes.
-const VERSION: u8 = 1;
 /// The word that the hash of a datagram begins with.
 const WORD: &[u8] = b"airmail membership";
 /// Bytes before the name.
@@ -26,6 +25,40 @@ const SENDERS_MAX: usize = 4096;
 
 /// Datagrams of one sender that may overtake another.
 const WINDOW: u32 = u64::BITS;
+
+/// Speech of a cluster's nodes, which is the version of its datagrams: nodes of different speech do not understand
+/// each other, and are told so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// Gossip: nodes tell each other of all ([`Membership`](crate::Membership)).
+    Gossip,
+    /// Questions to the nodes of a fixed list ([`PeerList`](crate::PeerList)).
+    PeerList,
+}
+
+impl Speech {
+    fn version(self) -> u8 {
+        match self {
+            Speech::Gossip => 1,
+            Speech::PeerList => 2,
+        }
+    }
+
+    fn of_version(version: u8) -> Option<Speech> {
+        [Speech::Gossip, Speech::PeerList]
+            .into_iter()
+            .find(|speech| speech.version() == version)
+    }
+}
+
+impl fmt::Display for Speech {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Speech::Gossip => "gossip",
+            Speech::PeerList => "a fixed list of peers",
+        })
+    }
+}
 
 /// Counts of a sender that have come.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +108,15 @@ impl Seen {
 /// Reason for which a datagram is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It is too short, or of another version.
-    #[error("no datagram of version {VERSION}")]
+    /// It is too short, or of a version that this release does not know.
+    #[error("no datagram of a version that is known")]
     Malformed,
+    /// Its sender is of the cluster, and does not speak as this node does.
+    #[error(
+        "of a node of this cluster that uses {0}, as this one does not: all nodes of a cluster have cluster.peers, or \
+         none has"
+    )]
+    Speech(Speech),
     /// It is of another cluster.
     #[error("of cluster {0:016x}")]
     Cluster(u64),
@@ -92,6 +131,7 @@ pub enum SealError {
 /// Sealer and opener of datagrams.
 #[derive(Debug)]
 pub struct Seal {
+    speech: Speech,
     cluster: u64,
     secret: Option<Secret>,
     name: String,
@@ -102,10 +142,11 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The seal of a start of a node.
+    /// The seal of a start of a node that gossips.
     #[must_use]
     pub fn new(cluster: u64, secret: Option<Secret>, name: &str, boot: u64) -> Seal {
         Seal {
+            speech: Speech::Gossip,
             cluster,
             secret,
             name: name.chars().take(NAME_BYTES_MAX).collect(),
@@ -115,12 +156,18 @@ impl Seal {
         }
     }
 
+    /// The same seal, of a node that speaks so.
+    #[must_use]
+    pub fn speaking(self, speech: Speech) -> Seal {
+        Seal { speech, ..self }
+    }
+
     /// A datagram that says this.
     #[must_use]
     pub fn seal(&mut self, said: &[u8]) -> Vec<u8> {
         self.count += 1;
         let mut bytes = Vec::with_capacity(SEAL_BYTES_MAX + said.len());
-        bytes.put_u8(VERSION);
+        bytes.put_u8(self.speech.version());
         bytes.put_u64(self.cluster);
         bytes.put_u64(self.boot);
         bytes.put_u64(self.count);
@@ -159,13 +206,17 @@ impl Seal {
             }
         };
         let mut rest = sealed;
-        if rest.len() < HEAD_BYTES || rest.get_u8() != VERSION {
+        if rest.len() < HEAD_BYTES {
             return Err(SealError::Malformed);
         }
+        let speech = Speech::of_version(rest.get_u8()).ok_or(SealError::Malformed)?;
         let (cluster, boot, count) = (rest.get_u64(), rest.get_u64(), rest.get_u64());
         let name = usize::from(rest.get_u8());
         if cluster != self.cluster {
             return Err(SealError::Cluster(cluster));
+        }
+        if speech != self.speech {
+            return Err(SealError::Speech(speech));
         }
         let Some((name, said)) = rest.split_at_checked(name) else {
             // Input: the name would be longer than the datagram.
@@ -272,8 +323,20 @@ mod tests {
             assert!(b.open(&datagram[..at]).is_err());
         }
         let mut other = datagram.clone();
-        other[0] = 2;
+        other[0] = 3;
         assert_eq!(b.open(&other), Err(SealError::Malformed));
+    }
+
+    #[test]
+    fn nodes_that_gossip_and_nodes_with_a_fixed_list_do_not_take_each_other_s_datagrams_and_say_why()
+     {
+        let listed = |name: &str| seal(name, 1, secret(1)).speaking(Speech::PeerList);
+        let (mut a, mut b) = (seal("a", 1, secret(1)), listed("b"));
+        let refused = a.open(&b.seal(b"hello")).map(<[u8]>::to_vec);
+        assert_eq!(refused, Err(SealError::Speech(Speech::PeerList)));
+        let refused = b.open(&a.seal(b"hello")).map(<[u8]>::to_vec);
+        assert_eq!(refused, Err(SealError::Speech(Speech::Gossip)));
+        assert_eq!(listed("c").open(&b.seal(b"hello")), Ok(&b"hello"[..]));
     }
 
     #[test]
