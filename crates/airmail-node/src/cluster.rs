@@ -4,8 +4,9 @@
 //! way a task moves bytes between a socket and the port of a shard's storage (`carrying`), on that shard's own
 //! thread, so that nobody is woken on another. What is said first is the handshake (`greeting`).
 //!
-//! Who else there is the nodes find out by gossip (`membership`, `gossiping`), once they have met by a link; what this
-//! one makes of it is its view (`view`), which clients are told of.
+//! Who else there is the nodes find out by gossip (`membership`, `gossiping`), once they have met by a link, or by asking
+//! all of a fixed list (`knowledge`, `resolving`); what this one makes of it is its view (`view`), which clients are told
+//! of.
 //!
 //! ```text
 //!   gateway process                                        process with the storage
@@ -19,7 +20,9 @@ pub(crate) mod dialing;
 pub(crate) mod gossiping;
 mod greeting;
 pub(crate) mod hosting;
+mod knowledge;
 mod link_end;
 pub(crate) mod link_states;
 pub(crate) mod membership;
+mod resolving;
 pub(crate) mod view;

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod flow;
 pub mod hosts;
 pub mod mailbox;
+pub mod peers;
 pub mod settings;
 pub mod sharing;
 mod storages;

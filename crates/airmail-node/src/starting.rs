@@ -35,12 +35,12 @@ pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Start
 }
 
 /// See [`crate::start`].
-pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
+pub(crate) async fn start(mut options: NodeOptions) -> Result<Running, StartError> {
     options.config.validate()?;
     bugs::watch();
     let metrics = Arc::new(Metrics::default());
     let (address, http_address) = addresses(&options, &metrics)?;
-    let cluster_address = cluster_address(&options)?;
+    let (cluster, cluster_address) = cluster_listener(&mut options)?.unzip();
     let connections = descriptors::connections(&options.config)?;
     metrics.doors.connections_max.set(connections.into());
     let (shards, receivers) = handles(&options);
@@ -101,7 +101,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
         mailboxes,
         patience,
     };
-    serve_links(storage.hosting.zip(options.cluster), &running)?;
+    serve_links(storage.hosting.zip(cluster.flatten()), &running)?;
     let running = wait_until_ready(running, &shards, gossiping).await?;
     say_what_differs(durability, &further, shards.first());
     Ok(running)
@@ -287,9 +287,12 @@ fn addresses(
     Ok((grpc, http))
 }
 
-/// Where other nodes connect: where this machine alone reaches it, or whoever has the secret.
-fn cluster_address(options: &NodeOptions) -> Result<Option<SocketAddr>, StartError> {
-    let Some(listener) = &options.cluster else {
+/// Where other nodes connect: where this machine alone reaches it, or whoever has the secret. A gateway takes datagrams
+/// alone there: whoever tries to use its logs is told at once that nobody listens.
+fn cluster_listener(
+    options: &mut NodeOptions,
+) -> Result<Option<(Option<TcpListener>, SocketAddr)>, StartError> {
+    let Some(listener) = options.cluster.take() else {
         return Ok(None);
     };
     let address = listener.local_addr().map_err(system("cluster address"))?;
@@ -299,7 +302,8 @@ fn cluster_address(options: &NodeOptions) -> Result<Option<SocketAddr>, StartErr
         let limit = "a loopback address, or cluster.secret_file";
         return Err(error.value(address).limit(limit).into());
     }
-    Ok(Some(address))
+    let listener = Some(listener).filter(|_| options.config.roles.tower);
+    Ok(Some((listener, address)))
 }
 
 /// Lets other nodes use the storage.

@@ -29,7 +29,8 @@ pub enum StorageUrl {
     },
     /// `disk:PATH`
     Disk(PathBuf),
-    /// Those of another node, at `HOST:PORT`. It has no URL: roles and `cluster.join` say it.
+    /// Those of another node, at `HOST:PORT`, or one of several such. It has no URL: roles, `cluster.join` and
+    /// `cluster.peers` say it.
     Node(String),
 }
 

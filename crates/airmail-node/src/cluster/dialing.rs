@@ -1,8 +1,9 @@
 //! Dialing: a node without a storage keeps a link to each shard of the one whose storage it uses.
 //!
 //! Before it has a shard of its own it asks what there is (`Remote::find`): how many shards, which logs are where, what
-//! the storage can do. A `Dialer` then keeps one link: it connects, carries what the port says until the
-//! connection ends, and begins again. Between two attempts it waits, longer each time, up to half a second.
+//! the storage can do. Of several addresses, where it may be, the one counts that answers first. A `Dialer` then keeps
+//! one link: it connects, carries what the port says until the connection ends, and begins again. Between two attempts
+//! it waits, longer each time, up to half a second.
 //!
 //! Which shard has which log does not change while this process runs. If the other node comes back with another
 //! number of shards, its links are refused here, and the log says that this process has to be started anew.
@@ -18,6 +19,8 @@ use airmail_log::{LogStorage, Waker};
 use airmail_membership::MemberId;
 use airmail_wire::handshake::{Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,37 +81,83 @@ async fn dial(address: &str, identity: &Identity, between: Between) -> Result<Di
     })
 }
 
+/// Refusal of a node that was asked for its storage, and where that is.
+#[derive(Debug)]
+pub(crate) struct NotFound {
+    pub(crate) address: String,
+    pub(crate) end: LinkEnd,
+}
+
+/// A connection to the first that answers of the nodes at these addresses; else how each attempt ended. An end that will
+/// not pass by itself is the last.
+async fn dial_any(
+    addresses: &[String],
+    identity: &Identity,
+) -> Result<(String, Dialed), Vec<NotFound>> {
+    let attempts = addresses.iter().map(|address| async move {
+        let dialed = dial(address, identity, Between::default()).await;
+        (address.clone(), dialed)
+    });
+    let mut attempts: FuturesUnordered<_> = attempts.collect();
+    let mut ends = Vec::new();
+    while let Some((address, dialed)) = attempts.next().await {
+        match dialed {
+            Ok(dialed) => return Ok((address, dialed)),
+            Err(end) => {
+                let is_last = is_refusal(&end);
+                ends.push(NotFound { address, end });
+                if is_last {
+                    break;
+                }
+            }
+        }
+    }
+    Err(ends)
+}
+
+/// Whether a node has been found, and there will be no link to it.
+fn is_refusal(end: &LinkEnd) -> bool {
+    matches!(
+        end,
+        LinkEnd::Handshake(HandshakeError::Refused(_) | HandshakeError::Refusing(_))
+    )
+}
+
+/// Whether a refusal is that of a name in use, which may be this node's from before.
+fn is_of_name(end: &LinkEnd) -> bool {
+    matches!(end, LinkEnd::Handshake(HandshakeError::Refused(refusal)) if refusal.why == Why::Name)
+}
+
 impl Remote {
-    /// Asks the node at an address what it has, as often as it takes. A refusal ends it, but that of a name in use
-    /// only if it stays so: the other may be this node before it was started again, whose links are not given up yet.
+    /// Asks the nodes at these addresses what they have, as often as it takes. A refusal ends it, but that of a name in
+    /// use only if it stays so: the other may be this node before it was started again, whose links are not given up yet.
     pub(crate) async fn find(
-        address: &str,
+        addresses: &[String],
         identity: Identity,
         metrics: &Arc<Metrics>,
-    ) -> Result<Remote, LinkEnd> {
+    ) -> Result<Remote, NotFound> {
         let (begun, mut pause) = (Instant::now(), PAUSE_MIN);
         let mut troubles = LoggingRateLimit::default();
         loop {
-            let end = match dial(address, &identity, Between::default()).await {
-                Ok(dialed) => {
+            let mut ends = match dial_any(addresses, &identity).await {
+                Ok((address, dialed)) => {
                     let (name, shards) = (&dialed.peer.name, dialed.offer.shards);
                     tracing::info!(address, name, shards, "found the storage's node");
-                    return Remote::new(address, identity, dialed, metrics);
+                    let found = Remote::new(&address, identity, dialed, metrics);
+                    return found.map_err(|end| NotFound { address, end });
                 }
-                Err(end) => end,
+                Err(ends) => ends,
             };
-            let may_pass = match &end {
-                LinkEnd::Handshake(HandshakeError::Refused(refusal)) => {
-                    refusal.why == Why::Name && begun.elapsed() < NAME_PATIENCE
-                }
-                LinkEnd::Handshake(HandshakeError::Refusing(_)) => false,
-                _ => true,
+            let ends_it = |end: &LinkEnd| {
+                is_refusal(end) && !(is_of_name(end) && begun.elapsed() < NAME_PATIENCE)
             };
-            if !may_pass {
-                return Err(end);
+            if let Some(last) = ends.pop_if(|last| ends_it(&last.end)) {
+                return Err(last);
             }
             if let Some(times) = troubles.happened(Instant::now()) {
-                tracing::warn!(address, %end, times, "the storage's node cannot be reached yet");
+                for NotFound { address, end } in &ends {
+                    tracing::warn!(address, %end, times, "the storage's node cannot be reached yet");
+                }
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);

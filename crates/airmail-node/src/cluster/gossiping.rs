@@ -1,19 +1,22 @@
-//! Gossiping: a node's membership over a socket, and what it makes of it for its shards and its view.
+//! Gossiping, or asking all of a fixed list: a node's membership over a socket, and what it makes of it for its shards
+//! and its view.
 //!
 //! It runs where the node was started, not on a shard: a shard that has no turns says so itself, to its clients and
 //! on its links. What has come is read before the time is looked at, so that a node that was itself stopped for a
 //! while does not take others for silent.
 
+use super::knowledge::{Event, Knowledge};
+use super::resolving::Resolving;
 use super::view::{ClusterView, Seen};
+use crate::config::peers::PeerAddress;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
 use crate::shards::Shards;
-use airmail_membership::{
-    Card, DATAGRAM_BYTES_MAX, Datagram, Input, MemberId, Membership, Standing,
-};
+use airmail_membership::{Card, DATAGRAM_BYTES_MAX, Datagram, MemberId, Standing};
 use airmail_model::Mono;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Nodes, ServingNode};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -32,7 +35,9 @@ const AT_ONCE: usize = 64;
 /// A node's membership, as it runs.
 pub(crate) struct Gossiping {
     pub(crate) socket: UdpSocket,
-    pub(crate) membership: Membership,
+    pub(crate) knowledge: Knowledge,
+    /// The others of a fixed list.
+    pub(crate) peers: Vec<PeerAddress>,
     pub(crate) view: ClusterView,
     pub(crate) shards: Shards,
     pub(crate) metrics: Arc<Metrics>,
@@ -54,13 +59,14 @@ impl Gossiping {
         let mut told = Told::default();
         let mut troubles = LoggingRateLimit::default();
         let mut out = Vec::new();
+        let mut resolving = self.resolving();
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX + 1];
         loop {
             let now = self.clock.mono();
             // A step without a datagram drops none.
             let next = self
-                .membership
-                .step(now, Input::Tick, &mut out)
+                .knowledge
+                .step(now, Event::Tick, &mut out)
                 .unwrap_or(now);
             self.say_of_itself(now, &mut told, &mut out);
             self.send(&mut out, &mut troubles).await;
@@ -69,6 +75,10 @@ impl Gossiping {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.view.wanted() => told.card_at = Mono(0),
+                (place, address) = resolving.next() => {
+                    let found = Event::Found(place, address);
+                    let _ = self.knowledge.step(self.clock.mono(), found, &mut out);
+                }
                 readable = self.socket.readable() => {
                     if let Err(error) = readable {
                         complain(&mut troubles, &error);
@@ -79,9 +89,17 @@ impl Gossiping {
             }
         }
         let _ = self
-            .membership
-            .step(self.clock.mono(), Input::Leave, &mut out);
+            .knowledge
+            .step(self.clock.mono(), Event::Leave, &mut out);
         self.send(&mut out, &mut troubles).await;
+    }
+
+    /// Looks for the addresses of peers.
+    fn resolving(&mut self) -> Resolving {
+        // A socket that cannot say where it is sends nothing either.
+        let nowhere = (Ipv4Addr::UNSPECIFIED, 0).into();
+        let own = self.socket.local_addr().unwrap_or(nowhere);
+        Resolving::begin(std::mem::take(&mut self.peers), own)
     }
 
     /// Takes the datagrams that have come.
@@ -96,8 +114,8 @@ impl Gossiping {
             let Ok((length, from)) = self.socket.try_recv_from(buffer) else {
                 return;
             };
-            let input = Input::Datagram(buffer.get(..length).unwrap_or_default());
-            if let Err(error) = self.membership.step(self.clock.mono(), input, out) {
+            let event = Event::Datagram(from, buffer.get(..length).unwrap_or_default());
+            if let Err(error) = self.knowledge.step(self.clock.mono(), event, out) {
                 self.metrics.cluster.dropped.inc();
                 if let Some(times) = troubles.happened(Instant::now()) {
                     tracing::warn!(%from, %error, times, "a datagram of membership was dropped");
@@ -122,12 +140,13 @@ impl Gossiping {
         told.card_at = now;
         for met in self.metrics.cluster.links.met() {
             let is_it = |id: &MemberId| id.name == met.name && id.boot >= met.boot;
-            let is_known = self.membership.members().any(|member| is_it(&member.id));
+            let mut members = self.knowledge.members().into_iter();
+            let is_known = members.any(|member| is_it(&member.id));
             if !is_known {
-                let _ = self.membership.step(now, Input::Join(met), out);
+                let _ = self.knowledge.step(now, Event::Met(met), out);
             }
         }
-        let own = self.membership.own();
+        let own = self.knowledge.own();
         let connections = u32::try_from(self.metrics.connections.get()).unwrap_or(0);
         let card = Card {
             connections,
@@ -140,15 +159,15 @@ impl Gossiping {
             if is_news {
                 told.version = 0;
             }
-            let _ = self.membership.step(now, Input::Card(card), out);
+            let _ = self.knowledge.step(now, Event::Card(card), out);
         }
         self.view
-            .update(|seen| seen.own = self.membership.own().clone());
+            .update(|seen| seen.own = self.knowledge.own().clone());
     }
 
     /// Tells view, metrics and clients what has changed.
     fn tell(&mut self, now: Mono, told: &mut Told) {
-        let is_news = told.version != self.membership.version() || told.version == 0;
+        let is_news = told.version != self.knowledge.version() || told.version == 0;
         let is_time = now >= told.spread_at.plus(SPREAD_EVERY);
         if !is_news && !is_time {
             return;
@@ -156,17 +175,16 @@ impl Gossiping {
         if is_time {
             told.spread_at = now;
         }
-        told.version = self.membership.version();
-        let members = || self.membership.members();
+        told.version = self.knowledge.version();
+        let members = self.knowledge.members();
         let count = |standing| {
-            members()
-                .filter(|member| member.standing == standing)
-                .count()
+            let of_standing = members.iter().filter(|member| member.standing == standing);
+            of_standing.count()
         };
         let standings = [Standing::Live, Standing::Suspect, Standing::Down];
         self.metrics.cluster.members(standings.map(count));
         self.view
-            .update(|seen| seen.members = members().cloned().collect());
+            .update(|seen| seen.members = members.into_iter().cloned().collect());
         let seen: Seen = self.view.seen();
         let nodes = seen.serving();
         if !same_but_for_spread(&told.nodes, &nodes) || (is_time && spread(&told.nodes, &nodes)) {

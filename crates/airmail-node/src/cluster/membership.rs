@@ -2,13 +2,14 @@
 
 use super::credentials::Identity;
 use super::gossiping::Gossiping;
+use super::knowledge::Knowledge;
 use super::view::ClusterView;
 use crate::StartError;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::shards::Shards;
 use crate::starting::system;
-use airmail_membership::{Card, MemberId, Membership, MembershipConfig, Seal};
+use airmail_membership::{Card, MemberId, Membership, MembershipConfig, PeerList, Seal};
 use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode, Mono, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -20,10 +21,11 @@ const NOBODY: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 /// Most bytes of an address for clients.
 const ADDRESS_BYTES_MAX: usize = 256;
 
-/// Socket for datagrams of the node that other nodes connect to at `address`: of the same number, if it is free.
-pub(crate) fn bind(address: SocketAddr) -> Result<UdpSocket, StartError> {
+/// Socket for datagrams of the node that other nodes connect to at `address`: of the same number if it is free, and of no
+/// other where others have it in a list that `is_fixed`.
+pub(crate) fn bind(address: SocketAddr, is_fixed: bool) -> Result<UdpSocket, StartError> {
     let socket = UdpSocket::bind(address).or_else(|error| {
-        if error.kind() != std::io::ErrorKind::AddrInUse {
+        if is_fixed || error.kind() != std::io::ErrorKind::AddrInUse {
             return Err(error);
         }
         UdpSocket::bind(SocketAddr::new(address.ip(), 0))
@@ -127,16 +129,24 @@ impl Joined {
             &node.name,
             node.boot,
         );
-        let membership = Membership::new(MembershipConfig { id, seed }, seal, card);
+        let peers = config.cluster.others();
+        let knowledge = if config.cluster.peers.is_empty() {
+            let config = MembershipConfig { id, seed };
+            Knowledge::Gossip(Box::new(Membership::new(config, seal, card)))
+        } else {
+            let listed = peers.iter().map(|peer| peer.as_str().to_owned());
+            Knowledge::PeerList(Box::new(PeerList::new(id, listed, seal, card)))
+        };
         view.update(|seen| {
-            seen.own = membership.own().clone();
+            seen.own = knowledge.own().clone();
             seen.own_number = node.node.0;
             seen.own_address = address.to_string();
         });
         let socket = tokio::net::UdpSocket::from_std(self.socket);
         Ok(Gossiping {
             socket: socket.map_err(system("cluster datagrams"))?,
-            membership,
+            knowledge,
+            peers,
             view: view.clone(),
             shards: shards.clone(),
             metrics: Arc::clone(metrics),

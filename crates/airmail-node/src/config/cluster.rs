@@ -1,5 +1,6 @@
 //! The settings of a node among others: the parts that run in it, and how it reaches the others.
 
+use super::peers::Peers;
 use super::{Config, invalid};
 use airmail_model::Error;
 use std::fmt;
@@ -93,6 +94,8 @@ pub struct ClusterConfig {
     pub advertised: String,
     /// The node whose logs are used by one that has none: `HOST:PORT`.
     pub join: String,
+    /// All nodes of a cluster that is a fixed list, in place of `join`. None: nodes find each other by gossip.
+    pub peers: Peers,
     /// Its zone: clients prefer nodes of theirs. Empty: none.
     pub zone: String,
     /// Name of the machine that it runs on: clients prefer nodes of theirs. Empty: the system's.
@@ -121,34 +124,62 @@ impl Config {
                 return needs(name, value, &limit);
             }
         }
-        let join = self.cluster.join.as_str();
-        match (self.is_gateway(), join.is_empty()) {
-            (false, true) => return Ok(()),
-            (false, false) => {
-                let limit = "empty on a node with role tower, whose logs are its own";
-                return needs("cluster.join", join, limit);
+        self.validate_joining()?;
+        if !self.is_gateway() {
+            return Ok(());
+        }
+        if !self.log_url.is_empty() {
+            let limit = "empty without role tower: the logs are those of the cluster's tower";
+            return needs("log.url", &self.log_url, limit);
+        }
+        if let Some((name, url)) = self.storages.first_key_value() {
+            let limit = "none without role tower: storages are those of the cluster's tower";
+            return needs(&format!("storage.{name}.url"), url, limit);
+        }
+        if let Some(durability) = self.durability {
+            let limit = "none without role tower: the cluster's tower makes the namespace";
+            return needs("namespace.durability", &durability.to_string(), limit);
+        }
+        Ok(())
+    }
+
+    /// Whether it is said in one way how this node comes to the others, as far as it has to.
+    fn validate_joining(&self) -> Result<(), Error> {
+        let ClusterConfig {
+            listen,
+            join,
+            peers,
+            ..
+        } = &self.cluster;
+        let needs =
+            |name: &str, value: &str, limit: &str| Err(invalid(name).value(value).limit(limit));
+        if !join.is_empty() && !self.is_gateway() {
+            let limit = "empty on a node with role tower, whose logs are its own";
+            return needs("cluster.join", join, limit);
+        }
+        if !join.is_empty() && !peers.is_empty() {
+            let limit = "empty beside cluster.join: one of them says where the others are";
+            return needs("cluster.peers", &peers.as_given(), limit);
+        }
+        if !peers.is_empty() && listen.is_empty() {
+            let limit = "HOST:PORT with cluster.peers: where the others have this node in theirs";
+            return needs("cluster.listen", listen, limit);
+        }
+        if join.is_empty() && peers.is_empty() {
+            if !self.is_gateway() {
+                return Ok(());
             }
-            (true, true) => {
-                let limit = "HOST:PORT of the node that has the logs, without role tower";
-                return needs("cluster.join", join, limit);
-            }
-            (true, false) => {}
+            let limit =
+                "HOST:PORT of the node that has the logs, or cluster.peers, without role tower";
+            return needs("cluster.join", join, limit);
+        }
+        if join.is_empty() && self.is_gateway() && self.cluster.others().is_empty() {
+            let limit = "more than this node, without role tower: the node that has the logs";
+            return needs("cluster.peers", &peers.as_given(), limit);
         }
         if self.name == ALONE {
             let limit = "a name of its own for each node of a cluster";
             return needs("node.name", &self.name, limit);
-        }
-        if !self.log_url.is_empty() {
-            let limit = "empty without role tower: the logs are those of the node at cluster.join";
-            return needs("log.url", &self.log_url, limit);
-        }
-        if let Some((name, url)) = self.storages.first_key_value() {
-            let limit = "none without role tower: storages are those of the node at cluster.join";
-            return needs(&format!("storage.{name}.url"), url, limit);
-        }
-        if let Some(durability) = self.durability {
-            let limit = "none without role tower: the node at cluster.join makes the namespace";
-            return needs("namespace.durability", &durability.to_string(), limit);
         }
         Ok(())
     }
@@ -242,5 +273,35 @@ mod tests {
         let mut config = Config::default();
         config.set("cluster.join", "127.0.0.1:7402").unwrap();
         assert_eq!(config.validate().unwrap_err().field_name(), "cluster.join");
+    }
+
+    #[test]
+    fn a_fixed_list_is_in_place_of_a_node_to_join_and_needs_an_address_to_be_in_it() {
+        let with = |settings: &[(&str, &str)]| {
+            let mut config = Config::default();
+            for (name, value) in settings {
+                config.set(name, value).unwrap();
+            }
+            config
+        };
+        let peers = ("cluster.peers", "127.0.0.1:7402,127.0.0.1:7412");
+        let listen = ("cluster.listen", "127.0.0.1:7402");
+        let own = ("cluster.peers", "127.0.0.1:7402");
+        let name = ("node.name", "n");
+        let roles = ("node.roles", "pilot,copilot");
+        for fits in [&[peers, listen, name][..], &[peers, listen, name, roles]] {
+            assert_eq!(with(fits).validate(), Ok(()));
+        }
+        let join = ("cluster.join", "127.0.0.1:7402");
+        for (settings, field, found) in [
+            (&[peers, name][..], "cluster.listen", ""),
+            (&[peers, listen], "node.name", "airmail"),
+            (&[peers, listen, name, roles, join], peers.0, peers.1),
+            (&[peers, listen, name, join], join.0, join.1),
+            (&[own, listen, name, roles], own.0, own.1),
+        ] {
+            let error = with(settings).validate().unwrap_err();
+            assert_eq!((error.field_name(), error.found()), (field, found));
+        }
     }
 }

@@ -116,6 +116,18 @@ pub const SETTINGS: &[Setting] = &[
         cluster.join,
         "The node whose logs are used, HOST:PORT: without role tower."
     ),
+    Setting {
+        section: "cluster",
+        key: "peers",
+        about: "Where all nodes of a cluster without gossip are, as [\"10.0.0.1:7402\", \"10.0.0.2:7402\"].",
+        // A list, which brings its own marks.
+        quoted: false,
+        get: |config| config.cluster.peers.to_string(),
+        set: |config, text| {
+            config.cluster.peers = text.parse()?;
+            Ok(())
+        },
+    },
     text!(
         "cluster",
         "zone",

@@ -28,13 +28,13 @@ impl Config {
         Ok(storages)
     }
 
-    /// The first storage: that of `log.url`, or of a node without role tower, the one that it joins.
+    /// The first storage: that of `log.url`, or of a node without role tower, that of the one which it joins.
     ///
     /// # Errors
     /// A URL that cannot be read.
     pub fn first_storage(&self) -> Result<StorageUrl, Error> {
         if self.is_gateway() {
-            return Ok(StorageUrl::Node(self.cluster.join.clone()));
+            return Ok(StorageUrl::Node(self.cluster.towers().join(" or ")));
         }
         StorageUrl::parse(&self.log_url, &self.data)
     }

@@ -3,7 +3,7 @@
 use super::{OpenedStorages, Standing, StorageSet};
 use crate::StartError;
 use crate::cluster::credentials::{self, Identity};
-use crate::cluster::dialing::{Dialer, Remote};
+use crate::cluster::dialing::{Dialer, NotFound, Remote};
 use crate::cluster::hosting::{HostShard, Hosting};
 use crate::cluster::membership::{self, Joined};
 use crate::config::Config;
@@ -14,7 +14,7 @@ use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
 use airmail_wire::handshake::{Offer, OfferedStorage};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,7 @@ impl NodeStorage {
         let joined = match cluster {
             Some(address) if !opened.arrivals.is_empty() => {
                 let identity = Identity::new(config, secret, set.of(), clock.now());
-                let socket = membership::bind(address)?;
+                let socket = membership::bind(address, !config.cluster.peers.is_empty())?;
                 Some(Joined { identity, socket })
             }
             _ => None,
@@ -111,7 +111,10 @@ impl NodeStorage {
         let (hosting, links) = match &joined {
             None => (None, wakers.iter().map(|_| ShardLinks::default()).collect()),
             Some(joined) => {
-                let (hosting, links) = host(joined, &opened, &further, &wakers, metrics)?;
+                // Nodes with a fixed list take no news by gossip, and so do not offer it.
+                let gossip = Some(&joined.socket).filter(|_| config.cluster.peers.is_empty());
+                let parts = (joined.identity.clone(), gossip);
+                let (hosting, links) = host(parts, &opened, &further, &wakers, metrics)?;
                 (Some(hosting), links)
             }
         };
@@ -132,10 +135,16 @@ impl NodeStorage {
         wakers: &[Waker],
         (cluster, metrics): (Option<SocketAddr>, &Arc<Metrics>),
     ) -> Result<NodeStorage, StartError> {
-        let address = &config.cluster.join;
-        let remote = Remote::find(address, identity.clone(), metrics).await;
-        let remote = remote.map_err(|end| {
-            let error = Error::new(ErrorCode::InvalidArgument).field("cluster.join");
+        let is_fixed = !config.cluster.peers.is_empty();
+        let addresses = config.cluster.towers();
+        let remote = Remote::find(&addresses, identity.clone(), metrics).await;
+        let remote = remote.map_err(|NotFound { address, end }| {
+            let setting = if is_fixed {
+                "cluster.peers"
+            } else {
+                "cluster.join"
+            };
+            let error = Error::new(ErrorCode::InvalidArgument).field(setting);
             StartError::Setting(error.value(address).limit(end.to_string()))
         })?;
         let limits = LinkLimits {
@@ -153,12 +162,14 @@ impl NodeStorage {
         let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
         let further = remote.offer().storages.iter();
         let node = identity.node().node;
-        let joined = match remote.offer().membership {
-            Some(_) => Some(Joined {
+        let joined = if is_fixed || remote.offer().membership.is_some() {
+            let address = cluster.unwrap_or((remote.local(), 0).into());
+            Some(Joined {
                 identity: identity.of_cluster(remote.peer().cluster),
-                socket: membership::bind(cluster.unwrap_or((remote.local(), 0).into()))?,
-            }),
-            None => None,
+                socket: membership::bind(address, is_fixed)?,
+            })
+        } else {
+            None
         };
         Ok(NodeStorage {
             shards,
@@ -176,7 +187,7 @@ impl NodeStorage {
 
 /// Lets others use storages of this node.
 fn host(
-    joined: &Joined,
+    (identity, gossip): (Identity, Option<&UdpSocket>),
     opened: &OpenedStorages,
     further: &BTreeMap<StorageName, Durability>,
     wakers: &[Waker],
@@ -198,10 +209,8 @@ fn host(
         homes: opened.homes.clone(),
         capabilities: first.capabilities(),
         storages: storages.collect(),
-        membership: joined
-            .socket
-            .local_addr()
-            .ok()
+        membership: gossip
+            .and_then(|socket| socket.local_addr().ok())
             .map(|address| address.port()),
     };
     let shard = |(arrivals, waker): (&_, &Waker)| {
@@ -213,7 +222,6 @@ fn host(
         host: Some(Arc::clone(shard)),
     });
     let links = links.collect();
-    let identity = joined.identity.clone();
     let hosting = Hosting::new(identity, offer, shards, Arc::clone(metrics));
     Ok((hosting, links))
 }

@@ -50,7 +50,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DURABILITY")]
     pub durability: Option<String>,
     /// Parts of a node that run here: all, or of pilot, copilot and tower those with commas between them; without
-    /// tower, with the logs of the node at --join [default: all]
+    /// tower, with the logs of the node at --join, or of the one of --peers that has them [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
     /// The node's name, its own for each node of a cluster [default: airmail]
@@ -62,6 +62,10 @@ pub struct ServeArgs {
     /// The node whose logs are used, without role tower: its --cluster
     #[arg(long, value_name = "HOST:PORT")]
     pub join: Option<String>,
+    /// All nodes of the cluster, each its --cluster, in place of --join: they ask each other, and speak no gossip. The
+    /// node's own may be among them, so that all are given the same
+    #[arg(long, value_name = "HOST:PORT[,…]")]
+    pub peers: Option<String>,
     /// The node's zone: clients prefer nodes of their own machine, then those of their zone
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
@@ -117,6 +121,7 @@ impl ServeArgs {
             ("--name", "node.name", &self.name),
             ("--cluster", "cluster.listen", &self.cluster),
             ("--join", "cluster.join", &self.join),
+            ("--peers", "cluster.peers", &self.peers),
             ("--zone", "cluster.zone", &self.zone),
             ("--secret-file", "cluster.secret_file", &secret),
             ("--listen", "listen.address", &self.listen),

@@ -21,7 +21,7 @@ pub(crate) fn tower_at(data: &Path, cluster: &str, flags: &[&str]) -> Node {
     Node::spawn(with(command, flags))
 }
 
-fn with(mut command: Command, flags: &[&str]) -> Command {
+pub(crate) fn with(mut command: Command, flags: &[&str]) -> Command {
     command.args(flags);
     command
 }
@@ -157,7 +157,7 @@ pub(crate) fn secret(directory: &Path, name: &str, text: &str, mode: u32) -> Pat
 }
 
 /// Words of a gateway that ends instead of being ready.
-fn refused(mut command: Command, code: i32) -> String {
+pub(crate) fn refused(mut command: Command, code: i32) -> String {
     node::run(&mut command, b"").failed(code)
 }
 

@@ -25,6 +25,7 @@
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
 //! - `shards`: a node whose clients and logs are spread over several threads.
 //! - `members`: nodes that find each other, clients that find their way, draining.
+//! - `peers`: the same with a fixed list of nodes, and no gossip.
 //! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
@@ -67,6 +68,7 @@ mod measure;
 mod members;
 mod modes;
 mod pages;
+mod peers;
 mod proof;
 mod restore;
 mod shards;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The cluster as a node sees it, and the exit code with which that was told.
-fn status(node: &Node) -> (Value, i32) {
+pub(crate) fn status(node: &Node) -> (Value, i32) {
     let done = node.run(&["cluster", "status", "--json"]);
     let code = done.code.unwrap_or(-1);
     (serde_json::from_str(&done.stdout).unwrap_or_default(), code)
@@ -27,7 +27,7 @@ fn states(node: &Node) -> Vec<(String, String)> {
     members.iter().map(state).collect()
 }
 
-fn wait_for_states(node: &Node, expected: &[(&str, &str)]) {
+pub(crate) fn wait_for_states(node: &Node, expected: &[(&str, &str)]) {
     let expected: Vec<(String, String)> = expected
         .iter()
         .map(|(name, state)| ((*name).to_owned(), (*state).to_owned()))
@@ -35,7 +35,8 @@ fn wait_for_states(node: &Node, expected: &[(&str, &str)]) {
     wait_until(&format!("{expected:?}"), || states(node) == expected);
 }
 
-const ALL_LIVE: [(&str, &str); 3] = [("one", "live"), ("other", "live"), ("tower", "live")];
+pub(crate) const ALL_LIVE: [(&str, &str); 3] =
+    [("one", "live"), ("other", "live"), ("tower", "live")];
 
 /// A tower and two gateways that know each other.
 fn cluster(data: &Path, flags: &[&str]) -> (Node, Node, Node) {
@@ -49,7 +50,7 @@ fn cluster(data: &Path, flags: &[&str]) -> (Node, Node, Node) {
 }
 
 /// Subscriber to `news` at `node`: it is live, and has read what came from `tower`.
-fn reader(node: &Node, tower: &Node) -> Subscriber {
+pub(crate) fn reader(node: &Node, tower: &Node) -> Subscriber {
     let mut live = Subscriber::start(node, "news");
     subscribed(node);
     publish(tower, "news", "before");
@@ -57,7 +58,7 @@ fn reader(node: &Node, tower: &Node) -> Subscriber {
     live
 }
 
-fn faults(node: &Node) -> String {
+pub(crate) fn faults(node: &Node) -> String {
     let (status, code) = status(node);
     let faults = status["faults"].as_array().cloned().unwrap_or_default();
     let faults: Vec<&str> = faults.iter().filter_map(Value::as_str).collect();
