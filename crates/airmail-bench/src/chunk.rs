@@ -91,7 +91,8 @@ impl Carver {
     }
 
     /// Most messages of a chunk: one where each is to be sent by itself, and few enough that
-    /// several chunks fit into the bound on waiting acks.
+    /// several chunks fit into the bound on waiting acks. Where subscribers have topics of their own, each
+    /// topic as often as any other, so that it is known how many messages each subscriber is to get.
     #[must_use]
     pub fn messages_max(settings: &Settings) -> u64 {
         if settings.unbatched {
@@ -101,7 +102,13 @@ impl Carver {
         let by_window = settings
             .in_flight
             .map_or(u64::MAX, |window| u64::from(window) / 4);
-        MESSAGES_MAX.min(by_bytes).min(by_window).max(1)
+        let most = MESSAGES_MAX.min(by_bytes).min(by_window).max(1);
+        let turn = u64::from(settings.topics.max(1));
+        if settings.own_topics {
+            (most / turn).max(1) * turn
+        } else {
+            most
+        }
     }
 
     /// Messages `first` to `first + count`, each with the time that `sent_us` gives for its number.
@@ -160,5 +167,20 @@ mod tests {
         assert_eq!(chunk(Some(500), 100), 125);
         assert_eq!(chunk(Some(1), 100), 1);
         assert_eq!(chunk(None, 1 << 20), 1);
+    }
+
+    #[test]
+    fn where_topics_are_the_subscribers_own_a_chunk_has_each_as_often() {
+        let chunk = |topics, size| {
+            Carver::messages_max(&Settings {
+                own_topics: true,
+                topics,
+                size,
+                ..Settings::default()
+            })
+        };
+        assert_eq!(chunk(100, 100), 200);
+        assert_eq!(chunk(300, 100), 300);
+        assert_eq!(chunk(8, 1 << 20), 8);
     }
 }

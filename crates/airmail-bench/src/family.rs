@@ -59,6 +59,27 @@ pub fn lead_at(
     stop: &Stop,
 ) -> Result<(Part, u64), FamilyError> {
     let parts = job.settings.processes.max(places.len() as u32);
+    let jobs = vec![job.clone(); parts as usize];
+    let (parts, clock_error_us) = lead_each(program, places, jobs, stop)?;
+    let sum = parts.into_iter().reduce(|mut sum, part| {
+        sum.add(&part);
+        sum
+    });
+    Ok((sum.unwrap_or_default(), clock_error_us))
+}
+
+/// Runs a job as several processes like [`lead_at`], one for each of `jobs`, which are the same but for where
+/// each process finds the node. Gives what each of them found.
+///
+/// # Errors
+/// As [`lead_at`].
+pub fn lead_each(
+    program: Program,
+    places: &[Place],
+    jobs: Vec<Job>,
+    stop: &Stop,
+) -> Result<(Vec<Part>, u64), FamilyError> {
+    let parts = jobs.len() as u32;
     let here = places.iter().all(Place::is_here);
     // Memory is shared within a machine only, and this process must be on it.
     let levels = (here && parts > 1)
@@ -66,8 +87,7 @@ pub fn lead_at(
         .transpose()
         .map_err(system("a file in shared memory"))?;
     let mut members = Vec::new();
-    for (part, place) in (0..parts).zip(places.iter().cycle()) {
-        let mut job = job.clone();
+    for ((part, mut job), place) in (0..).zip(jobs).zip(places.iter().cycle()) {
         job.levels = levels.as_ref().map(LevelFile::path);
         job.share = Share { part, parts };
         let mut member = Member::start_at(place, program, &job, stop)?;
@@ -80,15 +100,8 @@ pub fn lead_at(
     meet(places, &mut members)?;
     let clocks = members.iter().map(Member::clock_error_us);
     let clock_error_us = clocks.max().unwrap_or_default();
-    let mut sum: Option<Part> = None;
-    for member in members {
-        let part: Part = member.end()?;
-        match &mut sum {
-            Some(sum) => sum.add(&part),
-            None => sum = Some(part),
-        }
-    }
-    Ok((sum.unwrap_or_default(), clock_error_us))
+    let found = members.into_iter().map(Member::end);
+    Ok((found.collect::<Result<_, _>>()?, clock_error_us))
 }
 
 /// Leads the meeting of processes that were started at these places: tells them when to begin, and how

@@ -141,13 +141,13 @@ fn missing(settings: &Settings, published: &Published, received: &Received) -> u
     if !settings.subscribes() {
         return 0;
     }
-    let subscribers = u64::from(settings.subscribers);
+    let readers = settings.readers();
     let (each, refused) = if settings.publishes() {
-        (published.acknowledged, published.failed * subscribers)
+        (published.acknowledged, published.failed * readers)
     } else {
         (settings.messages.unwrap_or_default(), 0)
     };
-    let short = (each * subscribers).saturating_sub(received.tally.delivered);
+    let short = (each * readers).saturating_sub(received.tally.delivered);
     short.max(received.holes.saturating_sub(refused))
 }
 

@@ -60,6 +60,11 @@ pub struct Job {
     pub prefix: String,
     /// The share of it that this process does.
     pub share: Share,
+    /// Number of processes that only publish: the first ones, with an even part of the publishers each, while
+    /// the others only subscribe. 0: each process does both.
+    pub apart: u32,
+    /// Name of the machine that clients say they are on: they prefer a node of the same. Absent: the system's.
+    pub host: Option<String>,
     /// Where the processes of the run tell one another how far they are: the path of a [`LevelFile`].
     pub levels: Option<PathBuf>,
 }
@@ -73,7 +78,30 @@ impl Default for Job {
             id: 0,
             prefix: "bench".to_owned(),
             share: Share::ALL,
+            apart: 0,
+            host: None,
             levels: None,
+        }
+    }
+}
+
+impl Job {
+    /// This process's share of the publishers.
+    fn publishing(&self) -> Share {
+        let Share { part, .. } = self.share;
+        match self.apart {
+            0 => self.share,
+            parts if part < parts => Share { part, parts },
+            _ => Share::NONE,
+        }
+    }
+
+    /// This process's share of the subscribers.
+    fn subscribing(&self) -> Share {
+        let Share { part, parts } = self.share;
+        match (part.checked_sub(self.apart), parts - self.apart.min(parts)) {
+            (Some(part), parts) => Share { part, parts },
+            (None, _) => Share::NONE,
         }
     }
 }
@@ -119,7 +147,7 @@ async fn run_prepared<S: System>(
 ) -> Result<Part, Failure> {
     let settings = &job.settings;
     let topics = (0..settings.topics).map(|topic| format!("{}/{topic}", job.prefix));
-    let subscribers = job.share.of(settings.subscribers).count();
+    let subscribers = job.subscribing().of(settings.subscribers).count();
     let window = Arc::new(Window::new(settings, subscribers));
     let _exchanging = window.join(&job)?;
     let run = Arc::new(Running {
@@ -166,4 +194,35 @@ impl<S> Running<S> {
 async fn sleep_until(until_us: u64) {
     let wait_us = until_us.saturating_sub(now_us());
     tokio::time::sleep(Duration::from_micros(wait_us)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_only_publish_leave_all_subscribers_to_the_others() {
+        let job = |part| Job {
+            share: Share { part, parts: 4 },
+            apart: 1,
+            ..Job::default()
+        };
+        let publishers = |part| job(part).publishing().of(2).collect::<Vec<_>>();
+        let subscribers = |part| job(part).subscribing().of(6).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2, 3].map(publishers), [&[0, 1][..], &[], &[], &[]]);
+        assert_eq!(
+            [0, 1, 2, 3].map(subscribers),
+            [&[][..], &[0, 3], &[1, 4], &[2, 5]]
+        );
+    }
+
+    #[test]
+    fn a_process_does_both_where_nothing_else_is_asked_for() {
+        let share = Share { part: 1, parts: 2 };
+        let job = Job {
+            share,
+            ..Job::default()
+        };
+        assert_eq!((job.publishing(), job.subscribing()), (share, share));
+    }
 }

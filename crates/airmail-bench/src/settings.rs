@@ -44,6 +44,10 @@ pub struct Settings {
     pub subscribers: u32,
     /// Topics, which each publisher uses in turn. At least 1. Default 1.
     pub topics: u32,
+    /// Each subscriber has topics of its own, every [`Settings::subscribers`]th from its number, in place of
+    /// all. Topics are then a multiple of subscribers, and messages one of topics times publishers. Default
+    /// false.
+    pub own_topics: bool,
     /// Messages per second, by all publishers together, whether or not the node keeps up. Absent: as
     /// fast as there is room.
     pub rate: Option<u64>,
@@ -74,6 +78,7 @@ impl Default for Settings {
             publishers: 1,
             subscribers: 1,
             topics: 1,
+            own_topics: false,
             rate: None,
             in_flight: None,
             unbatched: false,
@@ -103,6 +108,7 @@ impl Settings {
     /// # Errors
     /// The first setting that is too small.
     pub fn check(&self) -> Result<(), SettingTooSmall> {
+        let topics_min = u64::from(self.subscribers) / self.readers().max(1);
         let checks = [
             ("messages", self.messages.unwrap_or(1), 1),
             (
@@ -113,7 +119,7 @@ impl Settings {
             ("size", self.size as u64, Stamp::SHORT_BYTES as u64),
             ("publishers", self.publishers.into(), 1),
             ("subscribers", self.subscribers.into(), 1),
-            ("topics", self.topics.into(), 1),
+            ("topics", self.topics.into(), topics_min),
             ("rate", self.rate.unwrap_or(1), 1),
             ("in-flight", self.in_flight.unwrap_or(1).into(), 1),
             ("processes", self.processes.into(), 1),
@@ -143,7 +149,27 @@ impl Settings {
     /// Number of deliveries to all subscribers together, if that is known.
     #[must_use]
     pub fn deliveries(&self) -> Option<u64> {
-        Some(self.messages? * u64::from(self.subscribers))
+        Some(self.messages? * self.readers())
+    }
+
+    /// Number of subscribers that get each message.
+    #[must_use]
+    pub fn readers(&self) -> u64 {
+        if self.own_topics {
+            1
+        } else {
+            self.subscribers.into()
+        }
+    }
+
+    /// Topics of a subscriber: the place of the first in the run's list, and the step to the next.
+    #[must_use]
+    pub fn topics_of(&self, subscriber: u32) -> (usize, usize) {
+        if self.own_topics {
+            (subscriber as usize, self.subscribers as usize)
+        } else {
+            (0, 1)
+        }
     }
 
     /// Number of messages that `publisher` publishes: an even part of all; `u64::MAX` if the run

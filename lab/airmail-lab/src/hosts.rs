@@ -18,6 +18,7 @@ use airmail_bench::family::place::{Place, Program, Remote};
 use airmail_bench::part::Part;
 use airmail_bench::run::{Job, Share};
 use anyhow::Context as _;
+use lines::Machines;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,9 +26,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Options that say where an experiment runs.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct HostsArgs {
-    /// Machines to run on, a line each: ROLE TARGET [ADDRESS]. ROLE is node (one of them) or load,
-    /// TARGET is for ssh, ADDRESS what the other machines reach it at [default: TARGET's host]. There
-    /// is no node among them where a running one is measured
+    /// Machines to run on, a line each: ROLE TARGET [ADDRESS]. ROLE is node (one of them) or load, and for
+    /// copilots also copilot, TARGET is for ssh, ADDRESS what the other machines reach it at [default:
+    /// TARGET's host]. There is no node among them where a running one is measured
     #[allow(
         rustdoc::broken_intra_doc_links,
         reason = "a help text: brackets mean an option"
@@ -50,6 +51,8 @@ pub(crate) struct HostsArgs {
 #[derive(Debug)]
 pub(super) struct Hosts {
     node: Place,
+    /// Machines of copilots; without any they are where the node is.
+    copilots: Vec<Place>,
     /// A node that is measured instead of one that is started, as `airmail://HOST:PORT`.
     target: Option<String>,
     /// Machines that load comes from, at least one.
@@ -67,25 +70,46 @@ impl HostsArgs {
     /// # Errors
     /// The file cannot be read or understood, or it has a node beside the target ([`UsageError`]).
     pub(super) fn read(&self, target: Option<&str>, stop: &Stop) -> anyhow::Result<Hosts> {
-        let (node, mut loads) = match &self.hosts {
-            Some(path) => self.places(path, target)?,
-            None => (Place::Here, Vec::new()),
+        let hosts = self.read_with_copilots(target, stop)?;
+        match hosts.copilots.first() {
+            None => Ok(hosts),
+            Some(copilot) => {
+                let wrong =
+                    format!("--hosts: ROLE: {copilot} is a copilot, and there is none here");
+                Err(UsageError(wrong).into())
+            }
+        }
+    }
+
+    /// The machines like [`HostsArgs::read`], for an experiment with copilots apart from the node.
+    ///
+    /// # Errors
+    /// As [`HostsArgs::read`].
+    pub(super) fn read_with_copilots(
+        &self,
+        target: Option<&str>,
+        stop: &Stop,
+    ) -> anyhow::Result<Hosts> {
+        let mut machines = match &self.hosts {
+            Some(path) => self.machines(path, target)?,
+            None => Machines::default(),
         };
-        if loads.is_empty() {
-            loads.push(Place::Here);
+        if machines.loads.is_empty() {
+            machines.loads.push(Place::Here);
         }
         Ok(Hosts {
-            node,
+            node: machines.node.unwrap_or_default(),
+            copilots: machines.copilots,
             target: target.map(str::to_owned),
-            loads,
+            loads: machines.loads,
             stop: stop.clone(),
             clock_error_us: AtomicU64::new(0),
             run: AtomicU32::new(std::process::id().rotate_left(16) ^ now_us() as u32),
         })
     }
 
-    /// Where the file has the node, if one is to be started, and the loads.
-    fn places(&self, path: &Path, target: Option<&str>) -> Result<(Place, Vec<Place>), UsageError> {
+    /// The machines of the file, with a node if one is to be started.
+    fn machines(&self, path: &Path, target: Option<&str>) -> Result<Machines, UsageError> {
         let wrong = |wrong: String| UsageError(format!("--hosts {}: {wrong}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let ssh = shlex::split(&self.ssh).filter(|words| !words.is_empty());
@@ -98,12 +122,11 @@ impl HostsArgs {
                 program: self.remote_program.clone(),
             })
         };
-        let parsed = lines::parse(&text, remote).map_err(|error| wrong(error.to_string()))?;
-        match (parsed, target) {
-            ((Some(node), loads), None) => Ok((node, loads)),
-            ((None, loads), Some(_)) => Ok((Place::Here, loads)),
-            ((None, _), None) => Err(wrong("ROLE: there is no node".to_owned())),
-            ((Some(node), _), Some(url)) => {
+        let machines = lines::parse(&text, remote).map_err(|error| wrong(error.to_string()))?;
+        match (&machines.node, target) {
+            (Some(_), None) | (None, Some(_)) => Ok(machines),
+            (None, None) => Err(wrong("ROLE: there is no node".to_owned())),
+            (Some(node), Some(url)) => {
                 let both = format!("ROLE: the node is {node}, and --target says {url}");
                 Err(wrong(both))
             }
@@ -115,6 +138,12 @@ impl Hosts {
     /// Where the node is.
     pub(super) fn node(&self) -> &Place {
         &self.node
+    }
+
+    /// Where a copilot is, by its number.
+    pub(super) fn copilot(&self, number: u32) -> &Place {
+        let mut places = self.copilots.iter().cycle();
+        places.nth(number as usize).unwrap_or(&self.node)
     }
 
     /// Where the load comes from; at least one.
@@ -143,8 +172,22 @@ impl Hosts {
         option: Option<String>,
         environment: &[(&str, String)],
     ) -> anyhow::Result<OwnNode> {
-        let started = OwnNode::start_at((&self.node, NODE), args, option, environment, &self.stop);
-        started.with_context(|| format!("cannot start a node on {}", self.node))
+        self.start_node_at(&self.node, args, option, environment)
+    }
+
+    /// Starts a node on one of the machines; as [`OwnNode::start`].
+    ///
+    /// # Errors
+    /// The machine cannot be reached, or the node cannot be started.
+    pub(super) fn start_node_at(
+        &self,
+        place: &Place,
+        args: &OwnNodeArgs,
+        option: Option<String>,
+        environment: &[(&str, String)],
+    ) -> anyhow::Result<OwnNode> {
+        let started = OwnNode::start_at((place, NODE), args, option, environment, &self.stop);
+        started.with_context(|| format!("cannot start a node on {place}"))
     }
 
     /// Runs a job from the machines that load comes from, in as many processes as its settings say,
@@ -158,6 +201,18 @@ impl Hosts {
         self.clock_error_us
             .fetch_max(clock_error_us, Ordering::Relaxed);
         Ok(part)
+    }
+
+    /// Runs a job from the machines that load comes from like [`Hosts::run`], a process for each of `jobs`,
+    /// which are the same but for where each process finds the node; what each of them found.
+    ///
+    /// # Errors
+    /// As [`Hosts::run`].
+    pub(super) fn run_each(&self, jobs: Vec<Job>) -> anyhow::Result<Vec<Part>> {
+        let (parts, clock_error_us) = family::lead_each(PART, &self.loads, jobs, &self.stop)?;
+        self.clock_error_us
+            .fetch_max(clock_error_us, Ordering::Relaxed);
+        Ok(parts)
     }
 
     /// Starts a helper on the machines that load comes from in turn, so many processes in
@@ -199,6 +254,15 @@ impl Hosts {
     /// A process fails, or is stopped.
     pub(super) fn meet(&self, members: &mut [Member]) -> anyhow::Result<()> {
         Ok(family::meet(&self.loads, members)?)
+    }
+
+    /// Paragraph about the machines of copilots for a report.
+    pub(super) fn copilots_paragraph(&self) -> String {
+        if self.copilots.is_empty() {
+            return "Copilots are on the machine of the tower.".to_owned();
+        }
+        let places: Vec<String> = self.copilots.iter().map(Place::to_string).collect();
+        format!("Copilots are on {}, in turn.", places.join(", "))
     }
 
     /// Paragraph about the machines for a report.

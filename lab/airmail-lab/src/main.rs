@@ -7,14 +7,15 @@
 //!
 //! - [`cli`]: the command line.
 //! - [`virtual_time`]: limiters and dispatch policies, simulated; no node takes part.
-//! - [`flow`], [`clients`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]: experiments
-//!   with real nodes, and [`scenario`], several of them after one another.
+//! - [`flow`], [`clients`], [`copilots`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]:
+//!   experiments with real nodes, and [`scenario`], several of them after one another.
 //! - [`hosts`]: the machines that they run on.
 
 #![forbid(unsafe_code)]
 
 mod cli;
 mod clients;
+mod copilots;
 mod experiment;
 mod flow;
 mod flow_control;

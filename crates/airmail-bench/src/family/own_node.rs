@@ -42,7 +42,7 @@ pub struct Started {
     pub port: u16,
     /// Where it answers HTTP.
     pub http_port: u16,
-    /// Where other nodes connect, of a tower.
+    /// Where other nodes connect, if it is asked to let them.
     pub cluster_port: Option<u16>,
     /// Its process.
     pub pid: u32,
@@ -158,7 +158,7 @@ impl OwnNode {
         let role = ["--roles", "tower", "--name", "tower", "--cluster", &nodes];
         task.options.extend(role.map(str::to_owned));
         let tower = OwnNode::begin((place, program), &task, stop)?;
-        let join = tower.cluster.clone().unwrap_or_default();
+        let join = tower.cluster().unwrap_or_default().to_owned();
         let role = ["--roles", "pilot,copilot", "--name", "gateway", "--join"];
         task.options = role.map(str::to_owned).into();
         task.options.push(join);
@@ -203,6 +203,12 @@ impl OwnNode {
     #[must_use]
     pub fn http(&self) -> &str {
         &self.http
+    }
+
+    /// Where other nodes connect, as `HOST:PORT`, if it lets them.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
     }
 
     /// Its process, on its own machine.

@@ -25,6 +25,8 @@ pub struct Account {
     times: Vec<(u64, u64)>,
     lane: usize,
     numbering: Numbering,
+    /// The subscriber's topics, by their places in the run's list: the first, and the step to the next.
+    topics: (usize, usize),
 }
 
 /// Ways in which a publisher numbers the messages in its stamps.
@@ -54,7 +56,19 @@ impl Account {
             times: Vec::new(),
             lane,
             numbering: Numbering::InTurn,
+            topics: (0, 1),
         }
+    }
+
+    /// The account of a subscriber that has these topics alone: the first, and the step to the next.
+    pub(super) fn of_topics(self, topics: (usize, usize)) -> Account {
+        Account { topics, ..self }
+    }
+
+    /// Whether the topic at this place of the run's list is one of the subscriber's.
+    pub(super) fn has(&self, topic: usize) -> bool {
+        let (first, step) = self.topics;
+        topic % step == first
     }
 
     /// Opens the account of a run with `topics` topics whose `publishers` number their messages on
@@ -79,13 +93,15 @@ impl Account {
         self.now_us = now_us();
     }
 
-    /// One of them, in a run of one topic.
+    /// One of them, for a subscriber of one topic.
     pub fn take(&mut self, payload: &[u8]) {
         self.take_of(0, payload);
     }
 
-    /// One of them, with its topic's place in the run's list.
-    pub fn take_of(&mut self, topic: usize, payload: &[u8]) {
+    /// One of them, with its topic's place among the subscriber's.
+    pub fn take_of(&mut self, place: usize, payload: &[u8]) {
+        let (first, step) = self.topics;
+        let topic = first + place * step;
         let topics = match self.numbering {
             Numbering::InTurn => self.ledgers.len(),
             Numbering::ByTopic => 1,
@@ -134,5 +150,40 @@ impl Account {
     /// Number of messages that came for the first time since the last call.
     pub fn take_fresh(&mut self) -> u64 {
         std::mem::take(&mut self.fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriber_of_some_topics_enters_each_under_its_place_among_all() {
+        let (run, progress) = (7, Arc::default());
+        let ledgers = vec![Ledger::new(1, 6); 6];
+        let mut account = Account::new(run, ledgers, &progress, 0).of_topics((1, 3));
+        let payload = |number| {
+            let stamp = Stamp {
+                run,
+                publisher: 0,
+                number,
+                sent_us: 0,
+            };
+            stamp.payload(100)
+        };
+        account.begin();
+        for (place, number) in [(0, 1), (1, 4), (0, 7)] {
+            account.take_of(place, &payload(number));
+        }
+        // One of another subscriber's.
+        account.take_of(1, &payload(3));
+        account.end();
+        let counts = account.ledgers.iter().map(Ledger::tally);
+        let counts: Vec<(u64, u64)> = counts
+            .map(|tally| (tally.delivered, tally.strange))
+            .collect();
+        assert_eq!(counts, [(0, 0), (2, 0), (0, 0), (0, 0), (1, 1), (0, 0)]);
+        let own: Vec<usize> = (0..6).filter(|topic| account.has(*topic)).collect();
+        assert_eq!(own, [1, 4]);
     }
 }

@@ -22,6 +22,12 @@ impl Share {
     /// Everything.
     pub const ALL: Share = Share { part: 0, parts: 1 };
 
+    /// Nothing.
+    pub const NONE: Share = Share {
+        part: u32::MAX,
+        parts: 1,
+    };
+
     /// The numbers below `count` that are this share's.
     pub fn of(self, count: u32) -> impl ExactSizeIterator<Item = u32> {
         (self.part.min(count)..count).step_by(self.parts as usize)
@@ -87,5 +93,6 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, (0..7).collect::<Vec<_>>());
         }
+        assert_eq!(Share::NONE.of(7).count(), 0);
     }
 }

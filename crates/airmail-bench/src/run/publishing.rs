@@ -39,7 +39,7 @@ impl<S: System> Publishers<S> {
     pub(super) async fn connect(run: &Running<S>) -> Result<Publishers<S>, Failure> {
         let mut clients = Vec::new();
         if run.settings().publishes() {
-            for number in run.job.share.of(run.settings().publishers) {
+            for number in run.job.publishing().of(run.settings().publishers) {
                 clients.push((number, run.system.connect().await?));
             }
         }

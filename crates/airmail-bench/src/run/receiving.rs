@@ -38,17 +38,21 @@ impl<S: System> Subscribers<S> {
         if !settings.subscribes() {
             return Ok(subscribers);
         }
-        for place in 0..run.job.share.of(settings.subscribers).count() {
+        let numbers = run.job.subscribing().of(settings.subscribers);
+        for (place, number) in numbers.enumerate() {
             let client = run.system.connect().await?;
-            let topics = &run.topics;
+            let (first, step) = settings.topics_of(number);
+            let topics = run.topics.iter().skip(first).step_by(step);
+            let topics: Vec<String> = topics.cloned().collect();
             let opened = run
                 .system
-                .subscribe(&client, topics, settings.from_earliest);
+                .subscribe(&client, &topics, settings.from_earliest);
             let subscription = opened.await?;
             let ledger = Ledger::new(settings.publishers, settings.topics);
-            let ledgers = vec![ledger; topics.len()];
+            let ledgers = vec![ledger; run.topics.len()];
+            let account = Account::new(run.job.id, ledgers, &run.progress, place);
             let kept = Kept {
-                account: Account::new(run.job.id, ledgers, &run.progress, place),
+                account: account.of_topics((first, step)),
                 error: None,
             };
             let task = kept.read(Arc::clone(run), place, subscription, stopped.clone());
@@ -72,7 +76,9 @@ impl<S: System> Subscribers<S> {
         } else {
             settings.messages.unwrap_or(u64::MAX)
         };
-        let due = messages.saturating_mul(self.clients.len() as u64);
+        // Of topics of its own each subscriber gets an even part.
+        let each = messages / (u64::from(settings.subscribers) / settings.readers()).max(1);
+        let due = each.saturating_mul(self.clients.len() as u64);
         let mut seen = run.progress.delivered();
         let mut waited = Duration::ZERO;
         // Who only subscribes may wait for a first message as long as it likes.
@@ -120,13 +126,16 @@ impl Kept {
         mut subscription: S::Subscription,
         mut stopped: watch::Receiver<bool>,
     ) -> Kept {
+        let settings = run.settings();
+        // As far as it is in what is published, of which it gets a part.
+        let parts = u64::from(settings.subscribers) / settings.readers();
         loop {
             let next = tokio::select! {
                 biased;
                 next = subscription.next(&mut self.account) => next,
                 _ = stopped.changed() => break,
             };
-            run.window.deliver(place, self.account.take_fresh());
+            run.window.deliver(place, self.account.take_fresh() * parts);
             match next {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -141,15 +150,18 @@ impl Kept {
 
     fn add_to<S: System>(mut self, total: &mut Received, run: &Running<S>) {
         let settings = run.settings();
-        for (ledger, topic) in self.account.ledgers.iter_mut().zip(0..) {
+        for ledger in &mut self.account.ledgers {
             if !settings.publishes() && !settings.from_earliest {
                 ledger.forgive_the_past();
             }
             total.tally.add(&ledger.tally());
             total.holes += ledger.holes();
-            // Who joined at another time has another order.
-            if settings.publishes() {
-                total.enter_order(topic, ledger.order());
+        }
+        // Who joined at another time has another order.
+        if settings.publishes() {
+            let ledgers = self.account.ledgers.iter().enumerate();
+            for (topic, ledger) in ledgers.filter(|(topic, _)| self.account.has(*topic)) {
+                total.enter_order(topic as u32, ledger.order());
             }
         }
         total.gaps += self.account.gaps;

@@ -16,6 +16,8 @@ pub struct Airmail {
     /// The namespace is the run's own.
     made: bool,
     durability: Option<String>,
+    /// Name of the machine that clients say they are on.
+    host: Option<String>,
     /// Each batch, and so each request of a publisher, has one message.
     unbatched: bool,
 }
@@ -29,6 +31,7 @@ impl Airmail {
             namespace: job.settings.namespace.clone(),
             made: job.own_namespace,
             durability: job.settings.durability.clone(),
+            host: job.host.clone(),
             unbatched: job.settings.unbatched,
         }
     }
@@ -66,6 +69,9 @@ impl System for Airmail {
         let mut builder = Client::builder()
             .url(&*self.url)
             .namespace(&*self.namespace);
+        if let Some(host) = &self.host {
+            builder = builder.host(&**host);
+        }
         if self.unbatched {
             builder = builder.batch_messages(1);
         }

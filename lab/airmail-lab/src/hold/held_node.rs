@@ -28,7 +28,8 @@ impl HeldNode {
             MeasuredNode::Own(own) => limits(own).map(|limits| (own.pid(), limits)),
             MeasuredNode::Target { .. } => None,
         };
-        let holder = limited.map(|(pid, limits)| Holder::start(hosts, pid, limits));
+        let (place, stop) = (hosts.node(), hosts.stop());
+        let holder = limited.map(|(pid, limits)| Holder::start(place, pid, limits, stop));
         Ok(HeldNode {
             measured,
             holder: holder.transpose()?,

@@ -5,9 +5,10 @@
 //! its input ends it waits for the node's own end, because only then can the control group go.
 
 use super::{Hold, Limits, Throttled};
-use crate::hosts::Hosts;
+use airmail_bench::family::Stop;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::member::Member;
+use airmail_bench::family::place::Place;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -37,14 +38,18 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Holds a process of the node's machine.
+    /// Holds a process of a machine. The wait for it ends when `stop` is set.
     ///
     /// # Errors
     /// The machine cannot be reached. A limit that its system does not allow is no error.
-    pub(crate) fn start(hosts: &Hosts, pid: u32, limits: Limits) -> anyhow::Result<Holder> {
+    pub(crate) fn start(
+        place: &Place,
+        pid: u32,
+        limits: Limits,
+        stop: &Stop,
+    ) -> anyhow::Result<Holder> {
         let task = Task { pid, limits };
-        let place = hosts.node();
-        let started = Member::start_at(place, crate::cli::HOLD, &task, hosts.stop());
+        let started = Member::start_at(place, crate::cli::HOLD, &task, stop);
         let mut member = started.with_context(|| place.to_string())?;
         let (means, is_whole) = serde_json::from_str(&member.hear("held")?)?;
         member.outlast_stop();

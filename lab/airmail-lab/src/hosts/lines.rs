@@ -11,12 +11,23 @@ pub(super) struct WrongLine {
     wrong: String,
 }
 
-/// Node, if there is one, and loads.
+/// The machines of a file, by role.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Machines {
+    /// Where the node is, if there is one.
+    pub(super) node: Option<Place>,
+    /// Where copilots are, in turn.
+    pub(super) copilots: Vec<Place>,
+    /// Where the load comes from.
+    pub(super) loads: Vec<Place>,
+}
+
+/// The machines that the lines name.
 pub(super) fn parse(
     text: &str,
     remote: impl Fn(&str, &str) -> Place,
-) -> Result<(Option<Place>, Vec<Place>), WrongLine> {
-    let (mut node, mut loads) = (None, Vec::new());
+) -> Result<Machines, WrongLine> {
+    let mut machines = Machines::default();
     for (content, line) in text.lines().zip(1..) {
         let wrong = |field, wrong: String| WrongLine { line, field, wrong };
         let content = content.split('#').next().unwrap_or_default();
@@ -35,15 +46,19 @@ pub(super) fn parse(
             return Err(wrong("ADDRESS", format!("{field} stands behind it")));
         }
         match role {
-            "node" if node.is_some() => {
+            "node" if machines.node.is_some() => {
                 return Err(wrong("ROLE", "there is a node already".to_owned()));
             }
-            "node" => node = Some(place),
-            "load" => loads.push(place),
-            _ => return Err(wrong("ROLE", format!("{role} is none of node, load"))),
+            "node" => machines.node = Some(place),
+            "copilot" => machines.copilots.push(place),
+            "load" => machines.loads.push(place),
+            _ => {
+                let wrong_role = format!("{role} is none of node, load, copilot");
+                return Err(wrong("ROLE", wrong_role));
+            }
         }
     }
-    Ok((node, loads))
+    Ok(machines)
 }
 
 #[cfg(test)]
@@ -51,7 +66,7 @@ mod tests {
     use super::*;
     use airmail_bench::family::place::Remote;
 
-    fn read(text: &str) -> Result<(Option<Place>, Vec<Place>), String> {
+    fn read(text: &str) -> Result<Machines, String> {
         let remote = |target: &str, address: &str| {
             Place::There(Remote {
                 target: target.into(),
@@ -65,15 +80,20 @@ mod tests {
 
     #[test]
     fn a_file_names_the_node_and_who_loads_it() {
-        let text = "# ours\n\nnode me@one 10.0.0.1\nload two # the large one\nload you@three\n";
-        let (node, loads) = read(text).unwrap();
-        let node = node.unwrap();
+        let text = "# ours\n\nnode me@one 10.0.0.1\nload two # the large one\ncopilot me@one 10.0.0.2\n\
+                    load you@three\n";
+        let machines = read(text).unwrap();
+        let node = machines.node.unwrap();
         assert_eq!(
             (node.to_string().as_str(), node.address()),
             ("me@one", "10.0.0.1")
         );
-        let addresses: Vec<&str> = loads.iter().map(Place::address).collect();
-        assert_eq!(addresses, ["two", "three"]);
+        let addresses = |places: &[Place]| -> Vec<String> {
+            let addresses = places.iter().map(Place::address);
+            addresses.map(str::to_owned).collect()
+        };
+        assert_eq!(addresses(&machines.loads), ["two", "three"]);
+        assert_eq!(addresses(&machines.copilots), ["10.0.0.2"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! program `airmail` beside it.
 //!
 //! - `flow`, `load`, `mailbox`: experiments of these names, and `clients`, `overload`, `size`.
+//! - `copilots`: copilots before a tower, and the bytes on their links.
 //! - `limiters`: the table in virtual time, and the model of a node beside one that was measured.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `pages`: the page of its command line is fresh.
@@ -14,6 +15,7 @@
     reason = "a test panics where something is wrong"
 )]
 
+mod copilots;
 mod flow;
 mod hosts;
 mod kafka_cluster;

@@ -201,3 +201,38 @@ fn each_publisher_of_a_flow_is_on_a_machine_with_its_subscriber() {
     assert!(page(&machines, "flow.html").contains("The node is on me@one"));
     machines.wait_until_nothing_is_left();
 }
+
+#[test]
+fn copilots_are_on_the_machines_of_their_lines_and_the_tower_on_its_own() {
+    let machines = Machines::new();
+    let hosts = format!("{THREE}copilot me@four 127.0.0.1\ncopilot me@five 127.0.0.1\n");
+    let options =
+        "--copilots 1,2 --series shared --subscribers 2 --topics 2 --seconds 0.5 --rounds 1";
+    let rows = rows(&machines, &hosts, "copilots", options);
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for row in &rows {
+        assert_zeros(row, &["lost", "duplicates", "reordered"]);
+    }
+    // A cluster for each number of copilots, as fast as there is room and at half of that.
+    for (target, word, times) in [
+        ("me@one", "node", 4),
+        ("me@four", "node", 4),
+        ("me@four", "hold", 4),
+        ("me@five", "node", 2),
+        ("me@two", "part", 6),
+        ("me@three", "part", 4),
+    ] {
+        assert_eq!(machines.started(target, word), times, "{target} {word}");
+    }
+    let page = page(&machines, "copilots.html");
+    assert!(page.contains("The node is on me@one") && page.contains("me@four, me@five, in turn"));
+    machines.wait_until_nothing_is_left();
+}
+
+#[test]
+fn a_machine_of_copilots_is_refused_where_there_are_none() {
+    let machines = Machines::new();
+    let hosts = format!("{THREE}copilot me@four\n");
+    let said = run(&machines, &hosts, "size", "--quick").failed(2);
+    assert!(said.contains("ROLE: me@four is a copilot"), "{said}");
+}
