@@ -6,9 +6,13 @@
 
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Machines of a network, at most: the last part of their addresses.
 const MACHINES_MAX: u8 = 100;
+
+/// Networks that this process has made.
+static NETWORKS: AtomicU8 = AtomicU8::new(0);
 
 /// A network of machines. See the module's documentation.
 #[derive(Debug)]
@@ -48,9 +52,16 @@ impl Network {
     pub fn new() -> Option<Network> {
         let own = std::process::id();
         let [_, _, high, low] = own.to_be_bytes();
+        // Tests of one process may have a network each.
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let letter = char::from(b'a' + number % 26);
         let network = Network {
-            bridge: format!("am{own}"),
-            subnet: [10, high | 0x80, low],
+            bridge: format!("am{own}{letter}"),
+            subnet: match number {
+                0 => [10, high | 0x80, low],
+                // Addresses that providers share (RFC 6598), so that nobody's own network has them.
+                _ => [100, 64 | (high.wrapping_add(number) & 0x3f), low],
+            },
             machines: Vec::new(),
         };
         let address = format!("{}/24", network.address(0));

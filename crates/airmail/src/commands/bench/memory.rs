@@ -1,7 +1,8 @@
 //! Growth of a node's memory: by each topic that is published to, each subscription, each producer,
 //! each connection, each stream on one.
 //!
-//! Always the memory that the process holds (`VmRSS`), before and after, when it has come to rest.
+//! Always the memory that the process holds (`VmRSS`), or both processes of a node in two, before and after, when it
+//! has come to rest.
 //! Several things at once would hide one another, so each is added alone, and stays.
 
 mod clients;
@@ -42,7 +43,7 @@ pub struct NodeArgs {
 /// A node, and where to look.
 struct Watched {
     url: String,
-    pid: u32,
+    pids: Vec<u32>,
     _own: Option<OwnNode>,
 }
 
@@ -52,7 +53,7 @@ impl NodeArgs {
         if let (Some(url), Some(pid)) = (&self.target, self.pid) {
             return Ok(Watched {
                 url: url.clone(),
-                pid,
+                pids: vec![pid],
                 _own: None,
             });
         }
@@ -60,7 +61,11 @@ impl NodeArgs {
         let node = node.context("cannot start a node to measure")?;
         Ok(Watched {
             url: node.url(),
-            pid: node.pid(),
+            pids: [Some(&node), node.tower()]
+                .into_iter()
+                .flatten()
+                .map(OwnNode::pid)
+                .collect(),
             _own: Some(node),
         })
     }
@@ -82,7 +87,8 @@ struct Growth {
 impl Watched {
     async fn rss_bytes(&self) -> u64 {
         tokio::time::sleep(REST).await;
-        Usage::of(self.pid).rss_bytes
+        let processes = self.pids.iter();
+        processes.map(|pid| Usage::of(*pid).rss_bytes).sum()
     }
 
     /// Growth of the node's memory since it had `before_bytes`.

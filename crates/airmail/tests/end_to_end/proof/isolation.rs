@@ -2,15 +2,16 @@
 //! nothing, a gateway that is stopped, a link that is cut; or while ten thousand subscribers catch up.
 //!
 //! A publisher and a subscriber are clients of one gateway; whatever stands still is at another, or a stream of its
-//! own. In each round they run beside nobody and beside each of these, in an order that turns, and what is judged,
-//! with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
+//! own. In each round they run beside nobody and beside each of these for as long, in an order that turns, and what is
+//! judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
 //! order, and that no node's memory grows beyond what its bounds allow, is judged always.
 
 use super::Plan;
 use super::nodes::{Nodes, Who};
 use super::victim::client;
 use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
-use airmail_client::{Start, Subscription};
+use airmail_client::{Client, Start, Subscription};
+use airmail_model::Retention;
 use airmail_testkit::network::Cut;
 use airmail_testkit::node::{self, airmail};
 use airmail_testkit::scale;
@@ -31,17 +32,32 @@ const SETTINGS: [(&str, &str); 1] = [("AIRMAIL_LOG_LEVEL", "warn")];
 /// Memory that no process needs for what waits in it: two caches of 16 MiB, 64 MiB of appends, a stream's 16 MiB,
 /// and the windows of its links; with as much again for the allocator.
 const MEMORY_MAX_KIB: u64 = 256 << 10;
+/// Bytes that are kept of the load.
+const KEPT_BYTES: u64 = 1 << 30;
 /// Bounds of the medians: rate, p50 and p99 over those beside nobody.
 const BOUNDS: [f64; 3] = [0.95, 1.15, 1.5];
 
 /// Neighbours of the load, which stand still or have much to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Beside {
+    /// Nobody, for as long as a node stands still.
+    NobodyForLong,
     Nobody,
     StoppedSubscriber,
     StoppedGateway,
     CutGateway,
     LateSubscribers,
+}
+
+impl Beside {
+    /// Phases that are as long, beside nobody.
+    fn compared_with(self) -> Option<Beside> {
+        match self {
+            Beside::Nobody | Beside::NobodyForLong => None,
+            Beside::StoppedSubscriber | Beside::LateSubscribers => Some(Beside::Nobody),
+            Beside::StoppedGateway | Beside::CutGateway => Some(Beside::NobodyForLong),
+        }
+    }
 }
 
 /// Amounts of a run.
@@ -80,14 +96,16 @@ fn what_stands_still_leaves_the_others_as_they_are() {
     let stage = Stage::set(directory.path(), &amounts);
     let rate = match scale::prove("ROUNDS") {
         None => 5_000,
-        Some(_) => stage.half_load(),
+        Some(_) => stage.half_load(amounts.seconds[1]),
     };
     let mut all: BTreeMap<Beside, Vec<[f64; 3]>> = BTreeMap::new();
     for round in plan.rounds() {
         let _watch = plan.watch(round, directory.path());
         let mut turns = vec![
+            Beside::Nobody,
             Beside::StoppedSubscriber,
             Beside::StoppedGateway,
+            Beside::NobodyForLong,
             Beside::LateSubscribers,
         ];
         if stage.nodes.has_network() {
@@ -95,16 +113,17 @@ fn what_stands_still_leaves_the_others_as_they_are() {
         }
         let turn = round as usize % turns.len();
         turns.rotate_left(turn);
-        let alone = stage.phase(Beside::Nobody, rate, &amounts);
-        plan.tell(round, &format!("half load {rate}/s, nobody: {alone:.0?}"));
+        let mut found = BTreeMap::new();
         for beside in turns {
-            let with = stage.phase(beside, rate, &amounts);
-            let ratios = [0, 1, 2].map(|figure| with[figure] / alone[figure].max(1.0));
-            plan.tell(
-                round,
-                &format!("{beside:?}: {with:.0?}, ratios {ratios:.2?}"),
-            );
-            all.entry(beside).or_default().push(ratios);
+            let figures = stage.phase(beside, rate, &amounts);
+            plan.tell(round, &format!("{rate}/s, {beside:?}: {figures:.0?}"));
+            found.insert(beside, figures);
+        }
+        for (beside, with) in &found {
+            if let Some(alone) = beside.compared_with().and_then(|alone| found.get(&alone)) {
+                let ratios = [0, 1, 2].map(|figure| with[figure] / alone[figure].max(1.0));
+                all.entry(*beside).or_default().push(ratios);
+            }
         }
     }
     for (beside, ratios) in &all {
@@ -160,6 +179,7 @@ impl Stage {
             size: 1_000,
         };
         let url = format!("airmail://{}", nodes.address(FAR));
+        runtime.block_on(bound(&url)).unwrap();
         let backlog = runtime.block_on(Backlog::store(&url, &wanted)).unwrap();
         Stage {
             nodes,
@@ -168,9 +188,11 @@ impl Stage {
         }
     }
 
-    /// Half of the messages a second that go through as fast as there is room.
-    fn half_load(&self) -> u64 {
-        let report = self.bench(&["e2e", "--duration", "5s", "--warmup", "1s"]);
+    /// Half of the messages a second that go through as fast as there is room, for so long that what is only in the
+    /// system's caches does not count.
+    fn half_load(&self, seconds: u64) -> u64 {
+        let duration = format!("{seconds}s");
+        let report = self.bench(&["e2e", "--duration", &duration]);
         (report["delivered_per_s"].as_f64().unwrap() / 2.0) as u64
     }
 
@@ -178,7 +200,7 @@ impl Stage {
     fn phase(&self, beside: Beside, rate: u64, amounts: &Amounts) -> Figures {
         let [short, long] = amounts.seconds;
         let seconds = match beside {
-            Beside::StoppedGateway | Beside::CutGateway => long,
+            Beside::StoppedGateway | Beside::CutGateway | Beside::NobodyForLong => long,
             _ => short,
         };
         // It reads what is under load, at the gateway that will stand still, or nothing at all.
@@ -264,6 +286,20 @@ impl Stage {
             assert!(kib <= MEMORY_MAX_KIB, "{name}: {kib} KiB");
         }
     }
+}
+
+/// Has the namespace of the load keep so much and no more: it takes 100 MB in a second.
+async fn bound(url: &str) -> Result<(), airmail_client::Error> {
+    let client = Client::connect(url).await?;
+    let kept = Retention {
+        bytes: Some(KEPT_BYTES),
+        ..Retention::default()
+    };
+    let admin = client.admin();
+    admin
+        .update("default", None, Some(kept), None, None)
+        .await?;
+    client.close().await
 }
 
 /// Reads whatever comes, as long as it is there.
