@@ -239,6 +239,12 @@ impl<Out: OnWire, In: OnWire> Carrier<Out, In> {
         Some(message)
     }
 
+    /// Bytes of batches that wait to be sent.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.state().outgoing.bytes
+    }
+
     /// Whether another message may be given. If not, the carrier is woken when one may.
     #[must_use]
     pub fn has_room(&self) -> bool {

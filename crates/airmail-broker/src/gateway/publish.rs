@@ -27,6 +27,13 @@ impl Gateway {
         batch: Checked<Batch>,
         out: &mut GatewayEffects,
     ) {
+        // Whoever comes while it is not sure that the namespaces are all is told so now: one that waits is looked at
+        // again when it goes on, and nobody looks for its namespace then.
+        let is_known = self.catalog().get(batch.log().namespace).is_some();
+        if !self.namespaces.is_ready && !is_known {
+            let error = self.busy("node");
+            return self.refuse_publish(session, request, &batch, error, out);
+        }
         if !self.sessions[session].publishes.queue.is_empty() {
             self.park(session, request, batch, out);
             return;

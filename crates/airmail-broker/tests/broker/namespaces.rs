@@ -1,6 +1,7 @@
 //! Namespaces: made, changed, deleted, and the same after a restart.
 
 use crate::client::Mode;
+use crate::publish_gate;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, PLENTY, World, batch, topic_in};
 use airmail_broker::{Command, FirstNamespace, Outcome, ShardConfig};
@@ -411,6 +412,28 @@ fn whoever_names_what_log_0_cannot_be_asked_for_in_time_is_told_to_come_again() 
     let refused = world.refused(client, unread);
     assert_eq!(refused.code(), ErrorCode::Overloaded);
     assert!(refused.delay().is_some());
+}
+
+#[test]
+fn whoever_would_wait_at_the_gate_with_what_is_not_known_is_told_to_come_again() {
+    let mut world = publish_gate::world(ShardConfig::default());
+    let client = world.open(1, PLENTY);
+    made_elsewhere(&mut world);
+    world.node.storage_mut().stalled = true;
+    // As many as may be in flight, so that the next one has to wait.
+    let known = [1, 2].map(|n| world.publish(client, &[("a", &n.to_string())]));
+    let unread = world.publish_batch(client, batch(only_log(2), 1, &[("a", "x")]));
+    world.run();
+    world.pass(Duration::from_secs(1));
+    world.run();
+    world.node.storage_mut().stalled = false;
+    world.run();
+    let refused = world.refused(client, unread);
+    assert_eq!(refused.code(), ErrorCode::Overloaded);
+    assert!(refused.delay().is_some());
+    for request in known {
+        world.acked(client, request);
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn settings() -> GateSettings {
     }
 }
 
-fn world(config: ShardConfig) -> World {
+pub(crate) fn world(config: ShardConfig) -> World {
     let config = ShardConfig {
         publish_gate: Some(settings()),
         ..config

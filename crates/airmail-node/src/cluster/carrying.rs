@@ -12,6 +12,7 @@ use crate::metrics::cluster::LinkMeters;
 use airmail_log::Waker;
 use airmail_wire::{Carrier, FrameReader, FrameWriter, OnWire, PortLimits, WirePort, wire_port};
 use bytes::Buf as _;
+use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +86,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         let end = tokio::select! {
             Err(end) = self.receive(read, reader, (meters, &happened)) => end,
             Err(end) = self.send(write, (meters, &happened)) => end,
-            Err(end) = self.watch(&happened) => end,
+            Err(end) = self.watch((meters, &happened)) => end,
             () = stop.cancelled() => LinkEnd::Stopping,
         };
         meters.links.dec();
@@ -153,11 +154,16 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
     }
 
     /// Has signs of life sent, and ends when none come.
-    async fn watch(&self, happened: &Happened) -> Result<Infallible, LinkEnd> {
+    async fn watch(
+        &self,
+        (meters, happened): (&LinkMeters, &Happened),
+    ) -> Result<Infallible, LinkEnd> {
         let mut missed = 0;
+        let mut waiting = Waiting::of(meters);
         loop {
             // One that stood still itself has missed one time, however long that was.
             sleep(ALIVE_EVERY).await;
+            waiting.set(self.carrier.waiting_bytes());
             if !happened.sent.swap(false, Ordering::Relaxed) {
                 happened.alive_due.store(true, Ordering::Relaxed);
                 self.woken.to_send.notify_one();
@@ -167,11 +173,37 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
                 missed = 0;
             } else {
                 missed += 1;
+                meters.silences.inc();
             }
             if missed >= MISSED_MAX {
                 return Err(LinkEnd::Silent);
             }
         }
+    }
+}
+
+/// One link's part of the bytes that wait, which is nothing when it ends.
+struct Waiting<'m> {
+    all: &'m Gauge,
+    own: i64,
+}
+
+impl Waiting<'_> {
+    fn of(meters: &LinkMeters) -> Waiting<'_> {
+        let all = &meters.waiting;
+        Waiting { all, own: 0 }
+    }
+
+    fn set(&mut self, bytes: usize) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.all.inc_by(bytes - self.own);
+        self.own = bytes;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
@@ -182,6 +214,19 @@ mod tests {
     use airmail_link::{FromHost, ToHost};
     use airmail_wire::FRAME_BYTES_MAX;
     use tokio::net::TcpListener;
+
+    #[test]
+    fn the_bytes_that_wait_are_those_of_all_links_and_go_with_a_link() {
+        let meters = ClusterMetrics::default().link_meters("other");
+        let (mut one, mut other) = (Waiting::of(&meters), Waiting::of(&meters));
+        one.set(1_000);
+        other.set(500);
+        assert_eq!(meters.waiting.get(), 1_500);
+        one.set(200);
+        assert_eq!(meters.waiting.get(), 700);
+        drop(other);
+        assert_eq!(meters.waiting.get(), 200);
+    }
 
     #[tokio::test]
     async fn an_end_that_says_nothing_is_lost_and_was_told_that_this_one_lives() {
@@ -195,6 +240,7 @@ mod tests {
         let stop = CancellationToken::new();
         let end = carrying.carry(stream, reader, &meters, &stop).await;
         assert!(matches!(end, LinkEnd::Silent), "{end}");
+        assert_eq!(meters.silences.get(), u64::from(MISSED_MAX));
         let mut heard = Vec::new();
         other.read_to_end(&mut heard).await.unwrap();
         assert!(

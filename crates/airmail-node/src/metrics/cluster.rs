@@ -21,6 +21,8 @@ pub(crate) struct ClusterMetrics {
     members: Family<Labels, Gauge>,
     link_bytes: Family<Labels, Counter>,
     link_count: Family<Labels, Gauge>,
+    link_waiting: Family<Labels, Gauge>,
+    link_silences: Family<Labels, Counter>,
 }
 
 /// Meters of the links to one other node, whoever keeps them.
@@ -31,6 +33,10 @@ pub(crate) struct LinkMeters {
     /// Bytes that they have carried.
     pub(crate) sent: Counter,
     pub(crate) received: Counter,
+    /// Bytes of batches that wait to be sent.
+    pub(crate) waiting: Gauge,
+    /// Times in which nothing came on one of them, not even a sign of life.
+    pub(crate) silences: Counter,
 }
 
 impl ClusterMetrics {
@@ -57,6 +63,8 @@ impl ClusterMetrics {
             links: self.link_count.get_or_create(&labels).clone(),
             sent: bytes("sent"),
             received: bytes("received"),
+            waiting: self.link_waiting.get_or_create(&labels).clone(),
+            silences: self.link_silences.get_or_create(&labels).clone(),
         }
     }
 
@@ -88,6 +96,16 @@ impl ClusterMetrics {
             "airmail_link_bytes",
             "Bytes on links to another node, by direction",
             self.link_bytes.clone(),
+        );
+        registry.register(
+            "airmail_link_waiting_bytes",
+            "Bytes of batches that wait to be sent on links to another node",
+            self.link_waiting.clone(),
+        );
+        registry.register(
+            "airmail_link_silences",
+            "Times of 300 ms in which a link to another node brought nothing, not even a sign of life",
+            self.link_silences.clone(),
         );
     }
 }
