@@ -6,7 +6,8 @@
 //!
 //! - Who is near the tail has a short way, and is not made to wait for those who have a long one.
 //! - Who came behind a sweep waits for the next one, which begins some time after the one before, if there is a
-//!   reader for it. A sweep is not called back for them again and again, so everybody's comes to the tail.
+//!   reader for it; where they are few, each gets a reader then. A sweep is not called back for them again and again,
+//!   so everybody's comes to the tail.
 //!
 //! Where many subscribe at once, they come over some time, and whoever is passed before he has come needs another
 //! sweep. So a sweep begins when nobody has come for a moment, and is called back twice at most, where it has read
@@ -206,7 +207,12 @@ impl Tower {
                 return Some(Beginning::Member(key));
             }
             if self.is_next_sweep_due(log) {
-                return Some(Beginning::Sweep(log));
+                let is_many = self.members.queued_of(log) >= self.config.catch_up_sweeps.members;
+                let rearmost = self.members.rearmost(log);
+                return match rearmost.filter(|_| !is_many) {
+                    Some(alone) => Some(Beginning::Member(alone)),
+                    None => Some(Beginning::Sweep(log)),
+                };
             }
         }
         self.members.oldest().map(Beginning::Member)

@@ -208,11 +208,12 @@ impl Stage {
             Beside::StoppedSubscriber => NEAR,
             _ => FAR,
         };
-        let subscription = self.runtime.block_on(self.subscribe(at));
-        let reading = match beside {
-            Beside::StoppedSubscriber => None,
-            _ => Some(self.runtime.spawn(read(subscription.unwrap()))),
-        };
+        let subscription = self.runtime.block_on(self.subscribe(at)).unwrap();
+        let mut unread = Some(subscription);
+        let reading = (beside != Beside::StoppedSubscriber)
+            .then(|| unread.take())
+            .flatten()
+            .map(|subscription| self.runtime.spawn(read(subscription)));
         let late = (beside == Beside::LateSubscribers).then(|| self.begin_late());
         match beside {
             Beside::StoppedGateway => self.nodes.set_still(FAR, true),
@@ -233,6 +234,7 @@ impl Stage {
         if let Some(reading) = reading {
             reading.abort();
         }
+        drop(unread);
         self.nodes.wait_until_well();
         let figure = |name: &str| report[name].as_f64().unwrap();
         let latency = |name: &str| report["latency_us"][name].as_f64().unwrap();
