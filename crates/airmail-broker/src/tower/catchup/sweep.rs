@@ -7,7 +7,7 @@
 //! - Who is near the tail has a short way, and is not made to wait for those who have a long one.
 //! - Who came behind a sweep waits for the next one, which begins some time after the one before, if there is a
 //!   reader for it; where they are few, each gets a reader then. A sweep is not called back for them again and again,
-//!   so everybody's comes to the tail.
+//!   so everybody comes to the tail.
 //!
 //! Where many subscribe at once, they come over some time, and whoever is passed before he has come needs another
 //! sweep. So a sweep begins when nobody has come for a moment, and is called back twice at most, where it has read
