@@ -30,12 +30,24 @@ impl Usage {
         Usage::read(&process.to_string())
     }
 
-    /// Use by the threads of another process that have this name. Threads have no memory of their
+    /// Use by several processes together.
+    #[must_use]
+    pub fn of_all(processes: &[u32]) -> Usage {
+        let each = processes.iter().map(|process| Usage::of(*process));
+        each.fold(Usage::default(), |sum, one| Usage {
+            cpu_us: sum.cpu_us + one.cpu_us,
+            rss_bytes: sum.rss_bytes + one.rss_bytes,
+        })
+    }
+
+    /// Use by the threads of other processes that have this name. Threads have no memory of their
     /// own.
     #[must_use]
-    pub fn of_threads(process: u32, name: &str) -> Usage {
-        let threads = fs::read_dir(format!("/proc/{process}/task"));
-        let threads = threads.into_iter().flatten().filter_map(Result::ok);
+    pub fn of_threads(processes: &[u32], name: &str) -> Usage {
+        let threads = processes.iter();
+        let threads =
+            threads.filter_map(|process| fs::read_dir(format!("/proc/{process}/task")).ok());
+        let threads = threads.flatten().filter_map(Result::ok);
         let stats =
             threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
         let named = stats.filter(|stat| stat.contains(&format!("({name})")));

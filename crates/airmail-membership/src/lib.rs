@@ -27,6 +27,8 @@ mod member;
 mod membership;
 mod peer_list;
 mod seal;
+#[cfg(test)]
+mod simulated_network;
 
 pub use card::{CARD_BYTES_MAX, Card, CardError};
 pub use member::{Member, MemberId, Standing};

@@ -85,7 +85,7 @@ pub struct Config {
     pub limits: Limits,
     /// A segment's size on disk.
     pub segment: ByteSize,
-    /// Recent batches kept in memory, for readers near the end.
+    /// Recent batches kept in memory, for readers near the end; and as much again of what late ones have had read.
     pub cache: ByteSize,
     /// Appends that wait for the disk; what goes beyond is refused.
     pub pending: ByteSize,

@@ -123,9 +123,6 @@ impl CopilotsArgs {
     fn check(&self) -> Result<(), UsageError> {
         let wrong = |what: String| Err(UsageError(what));
         let subscribers = self.subscribers;
-        if self.node.apart {
-            return wrong("--apart: copilots and their tower are apart in any case".to_owned());
-        }
         // The system takes no quota below a millisecond.
         if self.quota != 0.0 && !(0.1..=1024.0).contains(&self.quota) {
             return wrong("--quota: 0, or from 0.1 to 1024".to_owned());

@@ -1,5 +1,5 @@
 //! A node in a process of its own, on free ports, with durable data in a directory that goes with it;
-//! here or on another machine. In two parts, if asked for: a tower, which has the data, and a gateway.
+//! here or on another machine.
 //!
 //! The process is `airmail bench node`: it gets a [`Task`], serves like `airmail serve`, prints its
 //! addresses, and ends when its standard input does. So a node never outlives the run.
@@ -27,8 +27,6 @@ pub struct Task {
     pub directory: Option<PathBuf>,
     /// Where it listens, on free ports.
     pub address: String,
-    /// Whether it has data.
-    pub keeps_data: bool,
     /// Further options of `airmail serve`.
     pub options: Vec<String>,
     /// Further settings.
@@ -62,8 +60,6 @@ pub struct OwnNode {
     left: Option<Left>,
     /// Where other nodes connect, as `HOST:PORT`.
     cluster: Option<String>,
-    /// The process that has its data, where it is not this one.
-    tower: Option<Box<OwnNode>>,
 }
 
 /// A directory that is gone with this, if it is not yet.
@@ -104,9 +100,6 @@ pub struct OwnNodeArgs {
     /// A further option of a node that is started for the run, as --node=--log=memory:
     #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
     pub node_options: Vec<String>,
-    /// A node that is started for the run is two processes: a tower, whose options --node gives, and a gateway
-    #[arg(long)]
-    pub apart: bool,
 }
 
 impl OwnNode {
@@ -139,44 +132,19 @@ impl OwnNode {
         let owned = environment.iter().cloned();
         // Its load comes from other machines.
         let anyone = (!place.is_here()).then_some(ALLOW_ANYONE);
-        let environment = owned
-            .map(|(name, value)| (name.to_owned(), value))
-            .chain(anyone.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let mut options: Vec<String> = option.into_iter().collect();
-        options.extend(args.node_options.iter().cloned());
-        let mut task = Task {
+        let task = Task {
             directory: args.data.clone(),
             address: place.address().to_owned(),
-            keeps_data: true,
-            options,
-            environment: environment.collect(),
+            options: option
+                .into_iter()
+                .chain(args.node_options.clone())
+                .collect(),
+            environment: owned
+                .map(|(name, value)| (name.to_owned(), value))
+                .chain(anyone.map(|(name, value)| (name.to_owned(), value.to_owned())))
+                .collect(),
         };
-        if !args.apart {
-            return OwnNode::begin((place, program), &task, stop);
-        }
-        let nodes = format!("{}:0", place.address());
-        let role = ["--roles", "tower", "--name", "tower", "--cluster", &nodes];
-        task.options.extend(role.map(str::to_owned));
-        let tower = OwnNode::begin((place, program), &task, stop)?;
-        let join = tower.cluster().unwrap_or_default().to_owned();
-        let role = ["--roles", "pilot,copilot", "--name", "gateway", "--join"];
-        task.options = role.map(str::to_owned).into();
-        task.options.push(join);
-        task.keeps_data = false;
-        let gateway = OwnNode::begin((place, program), &task, stop)?;
-        Ok(OwnNode {
-            tower: Some(Box::new(tower)),
-            ..gateway
-        })
-    }
-
-    /// Starts one process.
-    fn begin(
-        (place, program): (&Place, Program),
-        task: &Task,
-        stop: &Stop,
-    ) -> Result<OwnNode, FamilyError> {
-        let mut member = Member::start_at(place, program, task, stop)?;
+        let mut member = Member::start_at(place, program, &task, stop)?;
         let started: Started = serde_json::from_str(&member.hear("ready")?)?;
         // What it has used is asked for afterwards too.
         member.outlast_stop();
@@ -189,7 +157,6 @@ impl OwnNode {
             left: place.is_here().then(|| Left(started.data.clone())),
             data: started.data,
             cluster: started.cluster_port.map(at),
-            tower: None,
         })
     }
 
@@ -220,16 +187,10 @@ impl OwnNode {
     /// Where its data is, on its own machine.
     #[must_use]
     pub fn data(&self) -> &Path {
-        self.tower.as_ref().map_or(&self.data, |tower| &tower.data)
+        &self.data
     }
 
-    /// The process that has its data, if that is another.
-    #[must_use]
-    pub fn tower(&self) -> Option<&OwnNode> {
-        self.tower.as_deref()
-    }
-
-    /// Its use of its machine; without its tower's.
+    /// Its use of its machine.
     ///
     /// # Errors
     /// It has ended.

@@ -1,42 +1,27 @@
 //! Whole clusters over a network that loses, delays and cuts, each from a seed.
 
 use super::*;
+use crate::simulated_network::{self, Core, SEEDS, address};
 use airmail_model::NodeId;
 use airmail_model::random;
 use airmail_wire::Secret;
 
-/// A datagram on its way.
-struct Flying {
-    at: Mono,
-    from: usize,
-    to: usize,
-    bytes: Vec<u8>,
-}
+type Cluster = simulated_network::Cluster<Membership>;
 
-struct Node {
-    membership: Membership,
-    wake: Mono,
-    /// Not stepped until then: stopped, or dead for good.
-    frozen: Mono,
-    waiting: Vec<Vec<u8>>,
-    boot: u64,
-}
+impl Core for Membership {
+    fn step(
+        &mut self,
+        now: Mono,
+        come: Option<(SocketAddr, &[u8])>,
+        out: &mut Vec<Datagram>,
+    ) -> Result<Mono, SealError> {
+        let input = come.map_or(Input::Tick, |(_, bytes)| Input::Datagram(bytes));
+        Membership::step(self, now, input, out)
+    }
 
-/// A cluster in a network of one's own making.
-struct Cluster {
-    nodes: Vec<Node>,
-    flying: Vec<Flying>,
-    now: Mono,
-    state: u64,
-    /// Datagrams that are lost, of a thousand.
-    lost: u64,
-    cut: Vec<(usize, usize)>,
-}
-
-const MS: u64 = 1_000_000;
-
-fn address(node: usize) -> SocketAddr {
-    ([10, 0, 0, 1], 7000 + node as u16).into()
+    fn known(&self) -> Vec<&Member> {
+        self.members().collect()
+    }
 }
 
 fn started(node: usize, boot: u64, seed: u64) -> Membership {
@@ -53,121 +38,27 @@ fn started(node: usize, boot: u64, seed: u64) -> Membership {
 impl Cluster {
     /// Nodes that all join by the first.
     fn new(count: usize, seed: u64, lost: u64) -> Cluster {
-        let node = |node| Node {
-            membership: started(node, 1, random::nth(seed, node as u64)),
-            wake: Mono(0),
-            frozen: Mono(0),
-            waiting: Vec::new(),
-            boot: 1,
-        };
-        let mut cluster = Cluster {
-            nodes: (0..count).map(node).collect(),
-            flying: Vec::new(),
-            now: Mono(0),
-            state: seed,
-            lost,
-            cut: Vec::new(),
-        };
+        let start = |node| started(node, 1, random::nth(seed, node as u64));
+        let mut cluster = Cluster::of((0..count).map(start), seed, lost);
         (1..count).for_each(|node| cluster.join(node));
         cluster
     }
 
     fn join(&mut self, node: usize) {
-        let first = self.nodes[0].membership.id().clone();
-        self.step(node, Input::Join(first));
+        let first = self.nodes[0].core.id().clone();
+        self.input(node, Input::Join(first));
     }
 
-    fn draw(&mut self, of: u64) -> u64 {
-        self.state = self.state.wrapping_add(random::STEP);
-        random::mixed(self.state) % of
-    }
-
-    fn step(&mut self, node: usize, input: Input<'_>) {
-        let mut out = Vec::new();
-        let next = self.nodes[node].membership.step(self.now, input, &mut out);
-        if let Ok(next) = next {
-            self.nodes[node].wake = next;
-        }
-        for datagram in out {
-            assert!(datagram.bytes.len() <= DATAGRAM_BYTES_MAX);
-            let to = usize::from(datagram.to.port()) - 7000;
-            let lost = self.draw(1_000) < self.lost || self.cut.contains(&(node, to));
-            let delay = (1 + self.draw(20)) * MS;
-            if !lost {
-                self.flying.push(Flying {
-                    at: self.now.plus(Duration::from_nanos(delay)),
-                    from: node,
-                    to,
-                    bytes: datagram.bytes,
-                });
-            }
-        }
-    }
-
-    fn run(&mut self, seconds: u64) {
-        let end = self.now.plus(Duration::from_secs(seconds));
-        while self.now < end {
-            let arrival = self.flying.iter().map(|flying| flying.at);
-            let wake = self.nodes.iter().map(|node| node.wake.max(node.frozen));
-            let next = arrival.chain(wake).min().unwrap();
-            self.now = next.max(self.now).min(end);
-            let due: Vec<Flying> = self
-                .flying
-                .extract_if(.., |flying| flying.at <= self.now)
-                .collect();
-            for Flying {
-                from, to, bytes, ..
-            } in due
-            {
-                if !self.cut.contains(&(from, to)) {
-                    self.nodes[to].waiting.push(bytes);
-                }
-            }
-            for node in 0..self.nodes.len() {
-                if self.nodes[node].frozen > self.now {
-                    continue;
-                }
-                for bytes in std::mem::take(&mut self.nodes[node].waiting) {
-                    self.step(node, Input::Datagram(&bytes));
-                }
-                if self.nodes[node].wake <= self.now {
-                    self.step(node, Input::Tick);
-                }
-            }
-        }
-    }
-
-    fn standing(&self, of: usize, at: usize) -> Option<Standing> {
-        let name = format!("n{of}");
-        let mut members = self.nodes[at].membership.members();
-        members
-            .find(|member| member.id.name == name)
-            .map(|member| member.standing)
-    }
-
-    /// Asserts how each of `at` sees a node.
-    fn assert(&self, of: usize, at: impl IntoIterator<Item = usize>, expected: Standing) {
-        for at in at {
-            if at != of {
-                let found = self.standing(of, at);
-                assert_eq!(found, Some(expected), "n{of} at n{at}, seed {}", self.state);
-            }
-        }
+    fn input(&mut self, node: usize, input: Input<'_>) {
+        self.happen(node, |core, now, out| core.step(now, input, out));
     }
 
     fn restart(&mut self, node: usize) {
         let boot = self.nodes[node].boot + 1;
         let seed = self.draw(u64::MAX);
-        let slot = &mut self.nodes[node];
-        slot.boot = boot;
-        slot.membership = started(node, boot, seed);
-        slot.wake = self.now;
-        slot.frozen = Mono(0);
-        slot.waiting.clear();
+        self.put(node, started(node, boot, seed));
     }
 }
-
-const SEEDS: u64 = 20;
 
 #[test]
 fn every_node_learns_of_every_other_and_what_it_says_of_itself() {
@@ -175,7 +66,7 @@ fn every_node_learns_of_every_other_and_what_it_says_of_itself() {
         let mut cluster = Cluster::new(6, seed, 100);
         cluster.run(8);
         for node in 0..6 {
-            for member in cluster.nodes[node].membership.members() {
+            for member in cluster.nodes[node].core.members() {
                 let card = member.card.as_ref();
                 let address = card.map(|card| card.client_address.clone());
                 assert_eq!(
@@ -185,7 +76,7 @@ fn every_node_learns_of_every_other_and_what_it_says_of_itself() {
                 );
                 assert_ne!(member.standing, Standing::Down, "seed {seed}");
             }
-            assert_eq!(cluster.nodes[node].membership.members().count(), 5);
+            assert_eq!(cluster.nodes[node].core.members().count(), 5);
         }
     }
 }
@@ -210,7 +101,7 @@ fn a_node_that_dies_is_down_everywhere_soon_and_live_again_when_it_was_started_a
             cluster.assert(other, [dies], Standing::Live);
         }
         let boots: Vec<u64> = cluster.nodes[(dies + 1) % 5]
-            .membership
+            .core
             .members()
             .filter(|member| member.id.name == format!("n{dies}"))
             .map(|member| member.id.boot)
@@ -282,7 +173,7 @@ fn whoever_says_that_it_stops_has_left_and_is_not_down() {
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(4, seed, 100);
         cluster.run(5);
-        cluster.step(2, Input::Leave);
+        cluster.input(2, Input::Leave);
         cluster.nodes[2].frozen = Mono::NEVER;
         cluster.run(8);
         cluster.assert(2, [0, 1, 3], Standing::Left);
@@ -301,7 +192,7 @@ fn whoever_did_not_hear_that_a_node_left_hears_it_later() {
         for other in (0..5).filter(|other| *other != cut) {
             cluster.cut.extend([(cut, other), (other, cut)]);
         }
-        cluster.step(leaves, Input::Leave);
+        cluster.input(leaves, Input::Leave);
         cluster.nodes[leaves].frozen = Mono::NEVER;
         cluster.run(8);
         cluster.cut.clear();
@@ -315,22 +206,22 @@ fn a_change_of_what_a_node_says_of_itself_is_known_within_two_seconds() {
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(6, seed, 20);
         cluster.run(5);
-        let before = cluster.nodes[0].membership.version();
+        let before = cluster.nodes[0].core.version();
         let card = Card {
             draining: true,
-            ..cluster.nodes[3].membership.own().clone()
+            ..cluster.nodes[3].core.own().clone()
         };
-        cluster.step(3, Input::Card(card));
+        cluster.input(3, Input::Card(card));
         cluster.run(2);
         for at in [0, 1, 2, 4, 5] {
-            let mut members = cluster.nodes[at].membership.members();
+            let mut members = cluster.nodes[at].core.members();
             let member = members.find(|member| member.id.name == "n3").unwrap();
             assert!(
                 member.card.as_ref().unwrap().draining,
                 "at n{at}, seed {seed}"
             );
         }
-        assert!(cluster.nodes[0].membership.version() > before);
+        assert!(cluster.nodes[0].core.version() > before);
     }
 }
 
@@ -341,13 +232,13 @@ fn what_is_known_does_not_change_where_nothing_does() {
     let before: Vec<u64> = cluster
         .nodes
         .iter()
-        .map(|node| node.membership.version())
+        .map(|node| node.core.version())
         .collect();
     cluster.run(30);
     let after: Vec<u64> = cluster
         .nodes
         .iter()
-        .map(|node| node.membership.version())
+        .map(|node| node.core.version())
         .collect();
     assert_eq!(before, after);
 }
@@ -357,7 +248,7 @@ fn one_seed_gives_one_history() {
     let history = |seed| {
         let mut cluster = Cluster::new(5, seed, 100);
         cluster.run(10);
-        let versions = cluster.nodes.iter().map(|node| node.membership.version());
+        let versions = cluster.nodes.iter().map(|node| node.core.version());
         (versions.collect::<Vec<_>>(), cluster.state)
     };
     assert_eq!(history(3), history(3));

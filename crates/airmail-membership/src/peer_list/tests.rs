@@ -2,42 +2,28 @@
 
 use super::said::{HEAD_BYTES, QUESTION};
 use super::*;
-use airmail_model::random;
+use crate::simulated_network::{self, Core, SEEDS, address};
 use airmail_wire::Secret;
 
-const MS: u64 = 1_000_000;
-const SEEDS: u64 = 20;
+/// A cluster of which all nodes have the list of all, each with its own address in it.
+type Cluster = simulated_network::Cluster<PeerList>;
 
-/// A datagram on its way.
-struct Flying {
-    at: Mono,
-    from: usize,
-    to: usize,
-    bytes: Vec<u8>,
-}
+impl Core for PeerList {
+    fn step(
+        &mut self,
+        now: Mono,
+        come: Option<(SocketAddr, &[u8])>,
+        out: &mut Vec<Datagram>,
+    ) -> Result<Mono, SealError> {
+        let input = come.map_or(PeerInput::Tick, |(from, bytes)| {
+            PeerInput::Datagram(from, bytes)
+        });
+        PeerList::step(self, now, input, out)
+    }
 
-struct Node {
-    list: PeerList,
-    wake: Mono,
-    /// Not stepped until then: stopped, or dead for good.
-    frozen: Mono,
-    waiting: Vec<(usize, Vec<u8>)>,
-    boot: u64,
-}
-
-/// Nodes in a network of one's own making. All have the list of all, each with its own address in it.
-struct Cluster {
-    nodes: Vec<Node>,
-    flying: Vec<Flying>,
-    now: Mono,
-    state: u64,
-    /// Datagrams that are lost, of a thousand.
-    lost: u64,
-    cut: Vec<(usize, usize)>,
-}
-
-fn address(node: usize) -> SocketAddr {
-    ([10, 0, 0, 1], 7000 + node as u16).into()
+    fn known(&self) -> Vec<&Member> {
+        self.members().collect()
+    }
 }
 
 fn listed(node: usize) -> String {
@@ -56,21 +42,8 @@ fn named(name: &str, node: usize, boot: u64, secret: u8, count: usize) -> PeerLi
 
 impl Cluster {
     fn new(count: usize, seed: u64, lost: u64) -> Cluster {
-        let node = |node| Node {
-            list: named(&format!("n{node}"), node, 1, 7, count),
-            wake: Mono(0),
-            frozen: Mono(0),
-            waiting: Vec::new(),
-            boot: 1,
-        };
-        let mut cluster = Cluster {
-            nodes: (0..count).map(node).collect(),
-            flying: Vec::new(),
-            now: Mono(0),
-            state: seed,
-            lost,
-            cut: Vec::new(),
-        };
+        let start = |node| named(&format!("n{node}"), node, 1, 7, count);
+        let mut cluster = Cluster::of((0..count).map(start), seed, lost);
         (0..count).for_each(|node| cluster.find_all(node));
         cluster
     }
@@ -78,82 +51,18 @@ impl Cluster {
     /// Has the names in a node's list lead to where the nodes are.
     fn find_all(&mut self, node: usize) {
         for other in 0..self.nodes.len() {
-            self.step(node, PeerInput::Found(Place(other as u16), address(other)));
+            self.input(node, PeerInput::Found(Place(other as u16), address(other)));
         }
     }
 
-    fn draw(&mut self, of: u64) -> u64 {
-        self.state = self.state.wrapping_add(random::STEP);
-        random::mixed(self.state) % of
-    }
-
-    fn step(&mut self, node: usize, input: PeerInput<'_>) {
-        let mut out = Vec::new();
-        if let Ok(next) = self.nodes[node].list.step(self.now, input, &mut out) {
-            self.nodes[node].wake = next;
-        }
-        for datagram in out {
-            let to = usize::from(datagram.to.port()) - 7000;
-            let lost = self.draw(1_000) < self.lost || self.cut.contains(&(node, to));
-            let delay = (1 + self.draw(20)) * MS;
-            if !lost {
-                self.flying.push(Flying {
-                    at: self.now.plus(Duration::from_nanos(delay)),
-                    from: node,
-                    to,
-                    bytes: datagram.bytes,
-                });
-            }
-        }
-    }
-
-    fn run(&mut self, seconds: u64) {
-        let end = self.now.plus(Duration::from_secs(seconds));
-        while self.now < end {
-            let arrival = self.flying.iter().map(|flying| flying.at);
-            let wake = self.nodes.iter().map(|node| node.wake.max(node.frozen));
-            let next = arrival.chain(wake).min().unwrap();
-            self.now = next.max(self.now).min(end);
-            let now = self.now;
-            let due = self.flying.extract_if(.., |flying| flying.at <= now);
-            for flying in due.collect::<Vec<_>>() {
-                let waiting = &mut self.nodes[flying.to].waiting;
-                waiting.push((flying.from, flying.bytes));
-            }
-            for node in 0..self.nodes.len() {
-                if self.nodes[node].frozen > self.now {
-                    continue;
-                }
-                for (from, bytes) in std::mem::take(&mut self.nodes[node].waiting) {
-                    self.step(node, PeerInput::Datagram(address(from), &bytes));
-                }
-                if self.nodes[node].wake <= self.now {
-                    self.step(node, PeerInput::Tick);
-                }
-            }
-        }
-    }
-
-    fn member(&self, of: &str, at: usize) -> Option<&Member> {
-        let mut members = self.nodes[at].list.members();
-        members.find(|member| member.id.name == of)
-    }
-
-    /// Asserts how each of `at` sees a node.
-    fn assert(&self, of: usize, at: impl IntoIterator<Item = usize>, expected: Standing) {
-        for at in at {
-            if at != of {
-                let found = self.member(&format!("n{of}"), at);
-                let found = found.map(|member| member.standing);
-                assert_eq!(found, Some(expected), "n{of} at n{at}, seed {}", self.state);
-            }
-        }
+    fn input(&mut self, node: usize, input: PeerInput<'_>) {
+        self.happen(node, |list, now, out| list.step(now, input, out));
     }
 
     fn assert_all_live(&self) {
         for node in 0..self.nodes.len() {
             self.assert(node, 0..self.nodes.len(), Standing::Live);
-            let members = self.nodes[node].list.members().count();
+            let members = self.nodes[node].core.members().count();
             assert_eq!(
                 members,
                 self.nodes.len() - 1,
@@ -167,12 +76,8 @@ impl Cluster {
     }
 
     fn restart(&mut self, node: usize) {
-        let count = self.nodes.len();
-        let slot = &mut self.nodes[node];
-        slot.boot += 1;
-        slot.list = named(&format!("n{node}"), node, slot.boot, 7, count);
-        slot.frozen = Mono(0);
-        slot.waiting.clear();
+        let (boot, count) = (self.nodes[node].boot + 1, self.nodes.len());
+        self.put(node, named(&format!("n{node}"), node, boot, 7, count));
         self.find_all(node);
     }
 }
@@ -184,7 +89,7 @@ fn every_node_knows_every_other_by_its_answer_and_leaves_its_own_address_out() {
         cluster.run(1);
         cluster.assert_all_live();
         for at in 0..5 {
-            for member in cluster.nodes[at].list.members() {
+            for member in cluster.nodes[at].core.members() {
                 let card = member.card.as_ref().unwrap();
                 let expected = format!("{}:7400", member.id.name);
                 assert_eq!(card.client_address, expected);
@@ -235,7 +140,7 @@ fn a_network_that_loses_a_tenth_takes_nobody_down() {
         for _ in 0..60 {
             cluster.run(1);
             for at in 0..4 {
-                for member in cluster.nodes[at].list.members() {
+                for member in cluster.nodes[at].core.members() {
                     assert_ne!(member.standing, Standing::Down, "seed {seed}");
                 }
             }
@@ -269,10 +174,10 @@ fn a_node_that_stood_still_takes_nobody_for_silent() {
         let stopped = (seed % 3) as usize;
         let seconds = 2 + seed;
         cluster.nodes[stopped].frozen = cluster.now.plus(Duration::from_secs(seconds));
-        let version = cluster.nodes[stopped].list.version();
+        let version = cluster.nodes[stopped].core.version();
         cluster.run(seconds + 1);
         cluster.assert_all_live();
-        let now = cluster.nodes[stopped].list.version();
+        let now = cluster.nodes[stopped].core.version();
         assert_eq!(now, version, "nothing has changed for it, seed {seed}");
     }
 }
@@ -282,19 +187,19 @@ fn a_drain_is_told_at_once_and_whoever_stops_has_left_until_it_is_started_again(
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(3, seed, 20);
         cluster.run(3);
-        let version = cluster.nodes[0].list.version();
+        let version = cluster.nodes[0].core.version();
         let card = Card {
             draining: true,
-            ..cluster.nodes[2].list.own().clone()
+            ..cluster.nodes[2].core.own().clone()
         };
-        cluster.step(2, PeerInput::Card(card));
+        cluster.input(2, PeerInput::Card(card));
         cluster.run(1);
         for at in [0, 1] {
             let card = cluster.member("n2", at).unwrap().card.clone();
             assert!(card.unwrap().draining, "seed {seed}");
         }
-        assert_ne!(cluster.nodes[0].list.version(), version);
-        cluster.step(2, PeerInput::Leave);
+        assert_ne!(cluster.nodes[0].core.version(), version);
+        cluster.input(2, PeerInput::Leave);
         cluster.kill(2);
         cluster.run(20);
         cluster.assert(2, [0, 1], Standing::Left);
@@ -327,7 +232,7 @@ fn another_node_at_an_address_takes_the_place_of_one_that_is_silent_there() {
     let mut cluster = Cluster::new(3, 1, 0);
     cluster.run(3);
     // Its clock is behind that of the one before.
-    cluster.nodes[2].list = named("new", 12, 0, 7, 3);
+    cluster.nodes[2].core = named("new", 12, 0, 7, 3);
     cluster.find_all(2);
     cluster.run(3);
     assert!(cluster.member("n2", 0).is_none());
@@ -339,18 +244,18 @@ fn a_node_that_two_addresses_of_the_list_lead_to_is_one_member() {
     let mut cluster = Cluster::new(3, 1, 0);
     cluster.kill(2);
     for node in 0..2 {
-        cluster.step(node, PeerInput::Found(Place(2), address(1)));
+        cluster.input(node, PeerInput::Found(Place(2), address(1)));
     }
     cluster.run(6);
     let names: Vec<&str> = cluster.nodes[0]
-        .list
+        .core
         .members()
         .map(|member| &*member.id.name)
         .collect();
     assert_eq!(names, ["n1"]);
     // The second is its own address, too.
     let names: Vec<&str> = cluster.nodes[1]
-        .list
+        .core
         .members()
         .map(|member| &*member.id.name)
         .collect();
@@ -367,7 +272,7 @@ fn a_node_that_is_not_on_the_list_is_answered_and_no_member() {
     third.step(Mono(0), found, &mut out).unwrap();
     let asked = PeerInput::Datagram(address(2), &out[0].bytes);
     cluster.nodes[0]
-        .list
+        .core
         .step(Mono(0), asked, &mut answers)
         .unwrap();
     let answer = answers
@@ -378,7 +283,7 @@ fn a_node_that_is_not_on_the_list_is_answered_and_no_member() {
     third.step(Mono(0), answer, &mut out).unwrap();
     assert_eq!(third.members().next().unwrap().id.name, "n0");
     cluster.run(6);
-    assert_eq!(cluster.nodes[0].list.members().count(), 1);
+    assert_eq!(cluster.nodes[0].core.members().count(), 1);
 }
 
 #[test]
@@ -392,7 +297,7 @@ fn nobody_without_the_secret_is_answered_or_believed() {
         stranger.step(Mono(0), found, &mut out).unwrap();
         let asked = PeerInput::Datagram(address(1), &out[0].bytes);
         let now = cluster.now;
-        let dropped = cluster.nodes[0].list.step(now, asked, &mut answers);
+        let dropped = cluster.nodes[0].core.step(now, asked, &mut answers);
         assert_eq!(dropped, Err(SealError::Secret));
     }
     cluster.assert_all_live();

@@ -298,7 +298,7 @@ pub const SETTINGS: &[Setting] = &[
         "storage",
         "cache_bytes",
         cache,
-        "Recent batches kept in memory for readers near the end."
+        "Recent batches kept in memory for readers near the end; as much again for what late ones have had read."
     ),
     text!(
         "storage",

@@ -35,7 +35,7 @@ pub(crate) struct LinkMeters {
     pub(crate) received: Counter,
     /// Bytes of batches that wait to be sent.
     pub(crate) waiting: Gauge,
-    /// Times in which nothing came on one of them, not even a sign of life.
+    /// Times that nothing came on one of them for 900 ms, not even a sign of life.
     pub(crate) silences: Counter,
 }
 
@@ -104,7 +104,7 @@ impl ClusterMetrics {
         );
         registry.register(
             "airmail_link_silences",
-            "Times of 300 ms in which a link to another node brought nothing, not even a sign of life",
+            "Times that a link to another node brought nothing for 900 ms, not even a sign of life",
             self.link_silences.clone(),
         );
     }

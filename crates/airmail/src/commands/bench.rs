@@ -2,6 +2,7 @@
 
 mod isolation;
 mod late;
+mod measured;
 mod memory;
 mod options;
 mod serving;
@@ -9,7 +10,7 @@ mod serving;
 use crate::cli::UsageError;
 use crate::commands::lines::say;
 use crate::commands::status_line::{StatusLine, rate};
-use airmail_bench::family::own_node::{OwnNode, directory};
+use airmail_bench::family::own_node::directory;
 use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, bystander, leader};
 use airmail_bench::part::Part;
@@ -18,6 +19,7 @@ use airmail_bench::run::Job;
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html, settings};
 use anyhow::{Context as _, bail};
 use futures::FutureExt as _;
+use measured::Measured;
 use options::LoadArgs;
 use serde::Serialize;
 use std::fmt::Display;
@@ -153,7 +155,7 @@ async fn measure(
         settings.namespace = format!("bench-{id:08x}");
     }
     let url = target
-        .or_else(|| node.as_ref().map(OwnNode::url))
+        .or_else(|| node.as_ref().map(Measured::url))
         .unwrap_or_default();
     let target: Target = url
         .parse()
@@ -167,8 +169,9 @@ async fn measure(
         settings,
         ..Job::default()
     };
-    let pid = args.pid.or_else(|| node.as_ref().map(OwnNode::pid));
-    let usage = || pid.map(Usage::of);
+    let pids = args.pid.map(|pid| vec![pid]);
+    let pids = pids.or_else(|| node.as_ref().map(Measured::pids));
+    let usage = || pids.as_deref().map(Usage::of_all);
     let before = usage();
     let settings = job.settings.clone();
     let part = run_job(&target, job).await?;
@@ -191,10 +194,10 @@ async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
 }
 
 #[expect(clippy::print_stderr, reason = "what a figure depends on")]
-fn start_node(args: &LoadArgs) -> anyhow::Result<OwnNode> {
+fn start_node(args: &LoadArgs) -> anyhow::Result<Measured> {
     let durability = args.durability.as_ref();
     let durability = durability.map(|durability| format!("--durability={durability}"));
-    let node = OwnNode::start(NODE, &args.node, durability, &[])?;
+    let node = args.node.start(durability, &[])?;
     eprintln!(
         "airmail: measuring a node with its data in {}",
         node.data().display()

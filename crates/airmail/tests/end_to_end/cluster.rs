@@ -33,9 +33,16 @@ pub(crate) fn gateway_command(name: &str, tower: &str, flags: &[&str]) -> Comman
 
 /// The command of a node with these roles that uses a tower's logs.
 pub(crate) fn member_command(name: &str, roles: &str, tower: &str) -> Command {
+    let mut command = part_command(name, roles);
+    command.args(["--join", tower]);
+    command
+}
+
+/// The command of a node with these roles, which does not say yet whose logs it uses.
+pub(crate) fn part_command(name: &str, roles: &str) -> Command {
     let mut command = airmail();
     command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    command.args(["--roles", roles, "--name", name, "--join", tower]);
+    command.args(["--roles", roles, "--name", name]);
     command
 }
 

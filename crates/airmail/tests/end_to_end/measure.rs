@@ -193,10 +193,36 @@ fn bench_refuses_settings_by_name() {
         (["e2e", "--size", "8"], "--size"),
         (["e2e", "--target", "http://x"], "--target"),
         (["latency", "--rate", "0"], "--rate"),
+        (["late", "--size", "7"], "--size"),
+        (["late", "--readers", "0"], "--readers"),
     ] {
         let said = bench(&arguments).failed(2);
         assert!(said.contains(name), "{said}");
     }
+}
+
+#[test]
+fn bench_late_has_everybody_catch_up_and_tells_how_often_the_log_was_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let (csv, html) = (directory.path().join("csv"), directory.path().join("html"));
+    let paths = [csv.to_str().unwrap(), html.to_str().unwrap()];
+    let amounts = ["--backlog", "2MiB", "--subscribers", "100", "--rounds", "1"];
+    let further = ["--readers", "1,2", "--apart", "--json"];
+    let files = ["--csv", paths[0], "--html", paths[1]];
+    let run = bench(&[&["late"], &amounts[..], &further, &files].concat());
+    let report = report(&run.ok());
+    let runs = report["runs"].as_array().unwrap();
+    let readers: Vec<_> = runs.iter().map(|run| run["readers"].as_u64()).collect();
+    assert_eq!(readers, [Some(1), Some(2)]);
+    for run in runs {
+        assert_eq!(run["sound"], true, "{run}");
+        assert_eq!(run["caught_up"]["complete"], 100, "{run}");
+        assert!(run["caught_up"]["messages"].as_u64().unwrap() > 0, "{run}");
+        // Of a node in two processes, each has used something.
+        assert!(run["tower_cpu_us"].is_u64(), "{run}");
+    }
+    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 3);
+    assert!(std::fs::read_to_string(html).unwrap().contains("<svg"));
 }
 
 #[test]

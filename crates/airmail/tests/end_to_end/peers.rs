@@ -1,11 +1,13 @@
 //! Nodes of a fixed list, which speak no gossip: they find each other, show what is wrong, and clients go on at another
 //! node when theirs is killed or drains; and nobody is let in who is not of the cluster.
 
-use crate::cluster::{publish, refused, secret, subscribed, tower_at, with};
-use crate::members::{ALL_LIVE, faults, reader, status, wait_for_states};
+use crate::cluster::{part_command, publish, refused, secret, subscribed, tower_at, with};
+use crate::members::{
+    ALL_LIVE, drain_one, faults, reader, status, wait_for_states, wait_until_well,
+};
 use crate::subscriber::Subscriber;
 use airmail_client::Client;
-use airmail_testkit::node::{Node, airmail, wait_until};
+use airmail_testkit::node::{self, Node, wait_until};
 use airmail_testkit::waiting::waiting;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -41,14 +43,8 @@ impl List {
     }
 
     fn gateway_command(&self, node: usize, flags: &[&str]) -> Command {
-        let mut command = airmail();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-        command.args([
-            "--roles",
-            "pilot,copilot",
-            "--name",
-            ["tower", "one", "other"][node],
-        ]);
+        let name = ["tower", "one", "other"][node];
+        let mut command = part_command(name, "pilot,copilot");
         command.args(["--cluster", &self.addresses[node], "--peers", &self.peers()]);
         with(command, flags)
     }
@@ -61,10 +57,7 @@ impl List {
     fn all(&self, data: &Path, flags: &[&str]) -> (Node, Node, Node) {
         let tower = self.tower(data, flags);
         let (one, other) = (self.gateway(1, flags), self.gateway(2, flags));
-        for node in [&tower, &one, &other] {
-            wait_for_states(node, &ALL_LIVE);
-            wait_until("no faults", || faults(node).is_empty());
-        }
+        wait_until_well([&tower, &one, &other]);
         (tower, one, other)
     }
 }
@@ -112,10 +105,7 @@ fn a_client_loses_nothing_when_its_node_of_a_fixed_list_is_killed_and_the_others
         assert_eq!(status(node).1, 1);
     }
     let one = list.gateway(1, &[]);
-    for node in [&tower, &one, &other] {
-        wait_for_states(node, &ALL_LIVE);
-        wait_until("no faults", || faults(node).is_empty());
-    }
+    wait_until_well([&tower, &one, &other]);
 }
 
 #[test]
@@ -126,7 +116,7 @@ fn clients_leave_a_node_of_a_fixed_list_that_drains_and_it_has_left_when_it_is_s
     let (tower, one, other) = List::new().all(&directory.path().join("data"), &flags);
     let mut live = reader(&one, &tower);
     // Asked of any node.
-    let said = other.run(&["cluster", "drain", "one"]).ok();
+    let said = drain_one(&other);
     assert!(said.contains("no client is left"), "{said}");
     for node in [&tower, &other] {
         wait_for_states(
@@ -200,24 +190,9 @@ fn who_has_not_the_secret_of_a_fixed_list_gets_nowhere() {
     );
     assert!(said.contains("have different secrets"), "{said}");
     // A tower with the wrong one is a cluster of its own, and is not believed.
-    let mut stranger = airmail();
-    stranger.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--data",
-    ]);
-    stranger.arg(at.join("other"));
-    stranger.args([
-        "--name",
-        "one",
-        "--cluster",
-        &list.addresses[1],
-        "--peers",
-        &list.peers(),
-    ]);
+    let mut stranger = node::serve(&at.join("other"));
+    stranger.args(["--name", "one", "--cluster", &list.addresses[1]]);
+    stranger.args(["--peers", &list.peers()]);
     stranger.arg("--secret-file").arg(wrong);
     let _stranger = Node::spawn(stranger);
     wait_until("a datagram that is dropped", || {
@@ -243,8 +218,8 @@ fn a_tower_that_gossips_says_that_a_node_with_a_fixed_list_does_not() {
 
 #[test]
 fn a_fixed_list_that_cannot_be_is_wrong_usage() {
-    let gateway = ["--roles", "pilot,copilot", "--name", "g"];
-    let listening = [&gateway[..], &["--cluster", "127.0.0.1:0"]].concat();
+    let gateway = Vec::new();
+    let listening = vec!["--cluster", "127.0.0.1:0"];
     let join = [&listening[..], &["--join", "127.0.0.1:1"]].concat();
     let many: Vec<String> = (1..=33).map(|port| format!("127.0.0.1:{port}")).collect();
     let many = many.join(",");
@@ -255,7 +230,7 @@ fn a_fixed_list_that_cannot_be_is_wrong_usage() {
             ["cluster.peers", "127.0.0.1:1", "beside cluster.join"],
         ),
         (
-            &gateway.to_vec(),
+            &gateway,
             "127.0.0.1:1",
             ["cluster.listen", "", "HOST:PORT with cluster.peers"],
         ),
@@ -275,16 +250,8 @@ fn a_fixed_list_that_cannot_be_is_wrong_usage() {
             ],
         ),
     ] {
-        let mut command = airmail();
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--http",
-            "127.0.0.1:0",
-            "--peers",
-            peers,
-        ]);
+        let mut command = part_command("g", "pilot,copilot");
+        command.args(["--peers", peers]);
         let said = refused(with(command, flags), 2);
         assert!(
             words.iter().all(|word| said.contains(word)),

@@ -138,7 +138,6 @@ fn with(asked: &OwnNodeArgs, own: &[String]) -> OwnNodeArgs {
     OwnNodeArgs {
         data: asked.data.clone(),
         node_options: own.iter().chain(&asked.node_options).cloned().collect(),
-        apart: false,
     }
 }
 

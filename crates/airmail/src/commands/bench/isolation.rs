@@ -5,14 +5,14 @@
 //! subscriber, in an order that turns: at half of the rate that they reach, by timetable, and then
 //! as fast as there is room.
 
+use super::measured::{Measured, MeasuredArgs};
 use super::options::ReportArgs;
-use super::{BYSTANDER, NODE, PART};
+use super::{BYSTANDER, PART};
 use crate::cli::UsageError;
 use airmail_bench::bystander::{Conduct, Task};
 use airmail_bench::counters::Counters;
 use airmail_bench::family;
 use airmail_bench::family::bystander::Bystander;
-use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::isolation::{NodeUse, Phase};
 use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
@@ -70,7 +70,7 @@ pub struct IsolationArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]
-    pub node: OwnNodeArgs,
+    pub node: MeasuredArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
@@ -82,18 +82,19 @@ pub struct IsolationArgs {
 pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     let own = match &args.target {
         Some(_) => None,
-        None => Some(OwnNode::start(NODE, &args.node, None, &[])?),
+        None => Some(args.node.start(None, &[])?),
     };
     let url = args
         .target
         .clone()
-        .or_else(|| own.as_ref().map(OwnNode::url));
-    let pid = args.pid.or_else(|| own.as_ref().map(OwnNode::pid));
+        .or_else(|| own.as_ref().map(Measured::url));
+    let pids = args.pid.map(|pid| vec![pid]);
+    let pids = pids.or_else(|| own.as_ref().map(Measured::pids));
     let metrics = args.metrics.clone();
     let mut run = Run {
-        metrics: metrics.or_else(|| own.as_ref().map(|node| node.http().to_owned())),
+        metrics: metrics.or_else(|| own.as_ref().map(|node| node.front().http().to_owned())),
         url: url.context("no node")?,
-        pid: pid.context("--pid is needed with --target")?,
+        pids: pids.context("--pid is needed with --target")?,
         runs: 0,
         args,
     };
@@ -109,7 +110,8 @@ struct Run<'a> {
     url: String,
     /// Address of its metrics.
     metrics: Option<String>,
-    pid: u32,
+    /// Its processes.
+    pids: Vec<u32>,
     /// Runs so far: each has messages of its own.
     runs: u32,
     args: &'a IsolationArgs,
@@ -263,8 +265,8 @@ impl Run<'_> {
     fn node_use(&self) -> anyhow::Result<NodeUse> {
         let counters = self.metrics.as_deref().map(Counters::of).transpose();
         Ok(NodeUse {
-            node: Usage::of(self.pid),
-            shard: Usage::of_threads(self.pid, SHARD_THREAD),
+            node: Usage::of_all(&self.pids),
+            shard: Usage::of_threads(&self.pids, SHARD_THREAD),
             counters: counters.context("--metrics")?.unwrap_or_default(),
         })
     }

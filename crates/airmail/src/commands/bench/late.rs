@@ -3,11 +3,12 @@
 //!
 //! Each number of readers gets a node of its own in each round, in an order that turns.
 
+use super::measured::{Measured, MeasuredArgs};
 use super::options::ReportArgs;
-use super::{NODE, print};
+use super::print;
 use crate::cli::UsageError;
 use airmail_bench::counters;
-use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_bench::family::own_node::OwnNode;
 use airmail_bench::late::{Backlog, Crowd, LateReport, LateRun, Wanted};
 use airmail_bench::process::{Usage, raise_open_files};
 use airmail_bench::{html, settings};
@@ -36,8 +37,8 @@ pub struct LateArgs {
     #[arg(long, value_name = "N", default_value = "16")]
     pub connections: NonZeroU32,
     /// Payload of each message, in bytes, at least 8
-    #[arg(long, value_name = "BYTES", default_value_t = 1000)]
-    pub size: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(8..))]
+    pub size: u32,
     /// Numbers of readers (delivery.readers) to try in turn, as 1,2,4,8 [default: as the node has it]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub readers: Vec<u32>,
@@ -45,7 +46,7 @@ pub struct LateArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub rounds: u32,
     #[command(flatten)]
-    pub node: OwnNodeArgs,
+    pub node: MeasuredArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
@@ -66,7 +67,7 @@ pub(super) async fn late(args: &LateArgs) -> anyhow::Result<ExitCode> {
     let mut report = LateReport {
         subscribers: args.subscribers.get(),
         connections: args.connections.get(),
-        size: args.size,
+        size: args.size as usize,
         runs: Vec::new(),
     };
     for round in 1..=args.rounds {
@@ -85,15 +86,15 @@ pub(super) async fn late(args: &LateArgs) -> anyhow::Result<ExitCode> {
 async fn run(args: &LateArgs, round: u32, readers: Option<u32>) -> anyhow::Result<LateRun> {
     let readers_set = readers.map(|readers| (READERS, readers.to_string()));
     let environment: Vec<_> = readers_set.into_iter().collect();
-    let node = OwnNode::start(NODE, &args.node, None, &environment)?;
+    let node = args.node.start(None, &environment)?;
     let wanted = Wanted {
         namespace: "bench-late".to_owned(),
         topics: args.subscribers,
         bytes: args.backlog,
-        size: args.size,
+        size: args.size as usize,
     };
     let backlog = Backlog::store(&node.url(), &wanted).await?;
-    let stored_bytes = backlog.messages() * args.size as u64;
+    let stored_bytes = backlog.messages() * u64::from(args.size);
     let crowd = Crowd {
         target: node.url(),
         host: None,
@@ -129,18 +130,17 @@ struct Used {
 }
 
 impl Used {
-    fn of(node: &OwnNode) -> anyhow::Result<Used> {
+    fn of(node: &Measured) -> anyhow::Result<Used> {
         let [for_clients, from_disk] = READ_METRICS;
         let sum = |node: &OwnNode, metric| {
             let sums = counters::sums(node.http(), &[metric]).context("the node's metrics")?;
             anyhow::Ok(sums.iter().sum())
         };
-        let tower = node.tower();
         Ok(Used {
-            node: node.usage()?,
-            tower: tower.map(OwnNode::usage).transpose()?,
-            read: sum(node, for_clients)?,
-            disk_read: sum(tower.unwrap_or(node), from_disk)?,
+            node: node.front().usage()?,
+            tower: node.tower().map(OwnNode::usage).transpose()?,
+            read: sum(node.front(), for_clients)?,
+            disk_read: sum(node.storage(), from_disk)?,
         })
     }
 }

@@ -12,9 +12,8 @@ mod topics;
 pub(super) use clients::{ClientsArgs, clients};
 pub(super) use topics::{TopicsArgs, topics};
 
-use super::NODE;
+use super::measured::{Measured, MeasuredArgs};
 use crate::commands::lines::say;
-use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
 use serde::Serialize;
@@ -34,7 +33,7 @@ pub struct NodeArgs {
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     #[command(flatten)]
-    pub node: OwnNodeArgs,
+    pub node: MeasuredArgs,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -44,7 +43,7 @@ pub struct NodeArgs {
 struct Watched {
     url: String,
     pids: Vec<u32>,
-    _own: Option<OwnNode>,
+    _own: Option<Measured>,
 }
 
 impl NodeArgs {
@@ -57,15 +56,11 @@ impl NodeArgs {
                 _own: None,
             });
         }
-        let node = OwnNode::start(NODE, &self.node, None, environment);
+        let node = self.node.start(None, environment);
         let node = node.context("cannot start a node to measure")?;
         Ok(Watched {
             url: node.url(),
-            pids: [Some(&node), node.tower()]
-                .into_iter()
-                .flatten()
-                .map(OwnNode::pid)
-                .collect(),
+            pids: node.pids(),
             _own: Some(node),
         })
     }
@@ -87,8 +82,7 @@ struct Growth {
 impl Watched {
     async fn rss_bytes(&self) -> u64 {
         tokio::time::sleep(REST).await;
-        let processes = self.pids.iter();
-        processes.map(|pid| Usage::of(*pid).rss_bytes).sum()
+        Usage::of_all(&self.pids).rss_bytes
     }
 
     /// Growth of the node's memory since it had `before_bytes`.

@@ -1,7 +1,7 @@
 //! The options of the workloads that move messages; all have the same, with other defaults.
 
+use super::measured::MeasuredArgs;
 use crate::cli::UsageError;
-use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::settings::milliseconds;
 use airmail_bench::{Settings, Workload};
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     #[command(flatten)]
-    pub node: OwnNodeArgs,
+    pub node: MeasuredArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }

@@ -29,9 +29,7 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
     let free = format!("{}:0", task.address);
     let path = data.path().display().to_string();
     let mut words = vec!["airmail", "serve", "--listen", &free, "--http", &free];
-    if task.keeps_data {
-        words.extend(["--data", &path]);
-    }
+    words.extend(["--data", &path]);
     words.extend(task.options.iter().map(String::as_str));
     let Command::Serve(args) = Cli::try_parse_from(words)?.command else {
         return Err(UsageError("--node: not an option of airmail serve".to_owned()).into());

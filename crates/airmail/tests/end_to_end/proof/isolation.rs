@@ -209,11 +209,11 @@ impl Stage {
             _ => FAR,
         };
         let subscription = self.runtime.block_on(self.subscribe(at)).unwrap();
-        let mut unread = Some(subscription);
-        let reading = (beside != Beside::StoppedSubscriber)
-            .then(|| unread.take())
-            .flatten()
-            .map(|subscription| self.runtime.spawn(read(subscription)));
+        let (unread, reading) = if beside == Beside::StoppedSubscriber {
+            (Some(subscription), None)
+        } else {
+            (None, Some(self.runtime.spawn(read(subscription))))
+        };
         let late = (beside == Beside::LateSubscribers).then(|| self.begin_late());
         match beside {
             Beside::StoppedGateway => self.nodes.set_still(FAR, true),
