@@ -203,7 +203,7 @@ impl Tower {
             Completion::Bounds { t, bounds } => self.bounds(t, bounds, out),
             Completion::Found { t, at } => {
                 if let Some(Purpose::Answer(log, member)) = self.calls.answered(t) {
-                    self.answer(log, member, Answer::Time(at), out);
+                    self.found(log, member, at, out);
                 }
             }
             Completion::Appended {

@@ -161,6 +161,7 @@ macro_rules! conformance {
                 a_time_is_found_never_too_late
                 a_time_before_everything_is_the_first_number
                 a_time_after_everything_is_the_end
+                a_time_is_found_within_the_bounds
                 a_time_in_a_long_log_is_found_near
                 a_time_in_what_was_trimmed_is_the_first_kept;
             reopening:

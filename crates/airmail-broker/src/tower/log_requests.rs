@@ -7,7 +7,7 @@ use crate::keys::TowerLogKey;
 use crate::link::{Answer, FromTower, MemberId, Question};
 use airmail_log::{Bounds, Call, Refusal, TopicPage};
 use airmail_model::frame::Ack;
-use airmail_model::{Batch, Checked, LogId};
+use airmail_model::{Batch, Checked, LogId, Sequence};
 use std::time::Duration;
 
 /// Time after which what was refused since the log's node is away is worth trying again: links come back within half a
@@ -107,6 +107,20 @@ impl Tower {
             end: log.end,
             answer,
         });
+    }
+
+    /// The storage has found where a time begins, which is not beyond the end: that may be further than was known.
+    pub(super) fn found(
+        &mut self,
+        key: TowerLogKey,
+        member: MemberId,
+        at: Sequence,
+        out: &mut TowerEffects,
+    ) {
+        if let Some(log) = self.logs.get_mut(key) {
+            log.end = log.end.max(at);
+        }
+        self.answer(key, member, Answer::Time(at), out);
     }
 
     /// Begins a new life of a log.

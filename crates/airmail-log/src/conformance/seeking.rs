@@ -72,6 +72,23 @@ pub fn a_time_after_everything_is_the_end<S: Subject>(d: &mut Driver<'_, S>) {
     assert!(found <= d.append(log(0), &[("a", "x")]).first);
 }
 
+/// Finds within the bounds, whatever was trimmed: a tower takes what was found as a number that the log has reached.
+pub fn a_time_is_found_within_the_bounds<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let times = spread(d, 4, 1);
+    for below in [times[0].0, times[2].0, times[3].0 + 2] {
+        trim(d, log(0), below);
+        let bounds = d.bounds(log(0));
+        for wanted in [i64::MIN, times[0].1, times[3].1, i64::MAX] {
+            let found = find(d, log(0), wanted);
+            assert!(
+                (bounds.first..=bounds.next).contains(&found),
+                "{found:?} was found in {bounds:?}"
+            );
+        }
+    }
+}
+
 /// Index entries are never so far apart that it is read whole.
 pub fn a_time_in_a_long_log_is_found_near<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));

@@ -76,7 +76,8 @@ pub enum Call {
     /// Ends a reader; the last that is heard of it is `Ended`.
     Stop { r: ReaderId },
     /// Asks where a reader has to begin to see every record appended at `at` or later: never later
-    /// than the first of them, and at most one index entry earlier. Answer: `Found`.
+    /// than the first of them, and at most one index entry earlier; not before the first number that is kept, and not
+    /// beyond the log's end. Answer: `Found`.
     FindTime { t: Tag, log: LogId, at: AppendTime },
     /// Asks for the log's bounds. Answer: `Bounds`.
     Bounds { t: Tag, log: LogId },
