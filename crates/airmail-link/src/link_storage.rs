@@ -310,12 +310,11 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 call
             }
             Outgoing::Start(run) => {
-                if self.muted.has_run(run) {
-                    let call = self.muted.start(run)?;
-                    return Some(ToHost::Call { generation, call });
-                }
-                let start = self.readers.start(run)?;
-                let edits = self.readers.edits(run);
+                let start = match self.muted.start(run) {
+                    Some(start) => start,
+                    None => self.readers.start(run)?,
+                };
+                let edits = self.edits(run);
                 if let Some(of) = edits.and_then(|edits| edits.earlier()) {
                     let call = start;
                     return Some(ToHost::Resume {

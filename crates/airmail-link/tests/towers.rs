@@ -28,13 +28,17 @@ struct Owner {
 
 impl Owner {
     fn new(logs: u16, takeover_logs: usize) -> Owner {
+        Owner::within(logs, takeover_logs, LinkLimits::default())
+    }
+
+    fn within(logs: u16, takeover_logs: usize, limits: LinkLimits) -> Owner {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
         };
         let limits = LinkLimits {
             wants: 1_000,
-            ..LinkLimits::default()
+            ..limits
         };
         let weather = Weather {
             seed: 1,
@@ -117,6 +121,16 @@ impl Owner {
         (0..300).for_each(|_| self.poll());
     }
 
+    /// Wants a topic of the reader, by an edit of this number.
+    fn want(&mut self, edit: u32) {
+        let topics = Box::new(WantEdit {
+            add: vec![TopicName::hash_of(log(0).namespace, "a")],
+            ..WantEdit::default()
+        });
+        let r = READER;
+        self.link.submit(Call::Want { r, edit, topics });
+    }
+
     fn given(&self) -> usize {
         let batches = self
             .told
@@ -161,14 +175,7 @@ fn a_tower_that_stands_still_is_left_for_one_that_serves_and_taken_again_when_it
 fn a_takeover_says_nothing_anew_of_what_is_wanted() {
     let mut owner = Owner::new(1, 64);
     owner.read(ScopeFilter::Wanted);
-    for edit in 1..=3 {
-        let topics = Box::new(WantEdit {
-            add: vec![TopicName::hash_of(log(0).namespace, "a")],
-            ..WantEdit::default()
-        });
-        let r = READER;
-        owner.link.submit(Call::Want { r, edit, topics });
-    }
+    (1..=3).for_each(|edit| owner.want(edit));
     owner.append(0);
     owner.settle();
     let before = [0, 1].map(|place| owner.link.wants(place));
@@ -183,6 +190,31 @@ fn a_takeover_says_nothing_anew_of_what_is_wanted() {
     assert_eq!(owner.link.wants(1 - home), 3);
     let is_asked = |told: &&Completion| matches!(told, Completion::WantsLost { .. });
     assert_eq!(owner.told.iter().find(is_asked), None);
+}
+
+#[test]
+fn a_standby_that_cuts_a_reader_off_for_want_of_room_can_take_over() {
+    let limits = LinkLimits {
+        marks: 1,
+        ..LinkLimits::default()
+    };
+    // Edits are answered in the same turn in which the reader is given its first mark, in some of these runs.
+    for polls in 0..20 {
+        let mut owner = Owner::within(1, 64, limits);
+        owner.read(ScopeFilter::Wanted);
+        owner.want(1);
+        (0..polls).for_each(|_| owner.poll());
+        (2..10).for_each(|edit| owner.want(edit));
+        owner.settle();
+        owner.want(10);
+        owner.settle();
+        let home = owner.link.active(log(0));
+        owner.link.still = Some(home);
+        owner.ask(|t| Call::Bounds { t, log: log(0) });
+        owner.until("the other tower", |owner| owner.link.active(log(0)) != home);
+        owner.append(0);
+        owner.until("what was stored", |owner| owner.given() == 1);
+    }
 }
 
 #[test]

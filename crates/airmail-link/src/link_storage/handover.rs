@@ -66,9 +66,9 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
             let is_wanted = reader.filter() == ScopeFilter::Wanted;
             let muted = self.muted.take(r);
             match muted {
-                Some((run, true, edits)) if knows(r) => reader.go_on_with(run, edits),
+                Some((Some(run), edits)) if knows(r) => reader.go_on_with(run, edits),
                 other => {
-                    if let Some((run, true, _)) = other {
+                    if let Some((Some(run), _)) = other {
                         self.outgo(Outgoing::Forget(run));
                     }
                     if is_wanted {
@@ -99,7 +99,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
 
     /// Ends a muted reader.
     pub(crate) fn stop_muted(&mut self, r: ReaderId) {
-        if let Some((run, true)) = self.muted.end(r) {
+        if let Some((Some(run), _)) = self.muted.take(r) {
             self.outgo(Outgoing::Forget(run));
         }
     }
@@ -146,12 +146,19 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
 
     /// The far end says something of a muted reader.
     pub(super) fn muted_told(&mut self, run: ReaderId, message: &FromHost) {
-        let FromHost::Told { completion, .. } = message else {
-            // Input: a reader that got something before it was known to have no credit.
-            return;
-        };
-        if let Some(run) = self.muted.told(run, completion) {
-            self.outgo(Outgoing::Forget(run));
+        match message {
+            FromHost::Told { completion, .. } => {
+                if let Some(run) = self.muted.told(run, completion) {
+                    self.outgo(Outgoing::Forget(run));
+                }
+            }
+            FromHost::Behind { .. } => {
+                let again = self.readers.new_run();
+                self.muted.resume(run, again);
+                self.outgo(Outgoing::Start(again));
+            }
+            // Input: numbers that nobody used, or are gone, for which a reader needs no credit.
+            FromHost::Range { .. } => {}
         }
     }
 

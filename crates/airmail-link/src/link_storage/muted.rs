@@ -4,13 +4,14 @@
 //! one message does, and nobody has to say millions of topics while subscribers wait.
 //!
 //! A muted reader has no credit, so nothing comes of it but answers to edits. Whoever owns the links is told of them
-//! as [`MutedNews`]. Over a cut nothing of a muted reader is kept: it is lost, and has to be begun anew.
+//! as [`MutedNews`]. One that the far end cuts off for want of room goes on with its list, as another run. Over a cut
+//! of the connection nothing of a muted reader is kept: it is lost, and has to be begun anew.
 //!
 //! Invariant: a run is of one muted reader, and each has one.
 
 use super::edits::Edits;
 use airmail_log::{Call, Completion, ReaderId, Scope, ScopeFilter, WantEdit};
-use airmail_model::{LogId, Sequence};
+use airmail_model::{LogId, Sequence, bug};
 use std::collections::BTreeMap;
 
 /// Events of muted readers.
@@ -30,6 +31,14 @@ struct MutedReader {
     run: ReaderId,
     is_started: bool,
     edits: Edits,
+}
+
+impl MutedReader {
+    /// The run under which the far end has the list.
+    fn known_run(&self) -> Option<ReaderId> {
+        let started = self.is_started.then_some(self.run);
+        started.or_else(|| self.edits.earlier())
+    }
 }
 
 /// Muted readers by the owner's id, and by run. See the module's documentation.
@@ -97,6 +106,20 @@ impl MutedReaders {
         }
     }
 
+    /// The far end has cut a run off for want of room: the list is that of another run, which is to be started.
+    pub(super) fn resume(&mut self, earlier: ReaderId, run: ReaderId) {
+        let Some(r) = self.runs.remove(&earlier) else {
+            bug!("{earlier:?} is cut off, and is no muted reader's");
+            return;
+        };
+        self.runs.insert(run, r);
+        if let Some(reader) = self.readers.get_mut(&r) {
+            reader.run = run;
+            reader.is_started = false;
+            reader.edits.resume(earlier);
+        }
+    }
+
     /// The owner changes what is wanted of a reader: the run that has to be told of it now.
     pub(super) fn want(
         &mut self,
@@ -139,23 +162,17 @@ impl MutedReaders {
     }
 
     fn lose(&mut self, r: ReaderId) {
-        if self.end(r).is_some() {
+        if self.take(r).is_some() {
             self.news.push((r, MutedNews::Lost));
         }
     }
 
-    /// Ends a muted reader: its run, and whether the far end knows of that.
-    pub(super) fn end(&mut self, r: ReaderId) -> Option<(ReaderId, bool)> {
-        let (run, is_started, _) = self.take(r)?;
-        Some((run, is_started))
-    }
-
-    /// Takes a muted reader, which is muted no more: its run, whether the far end knows of that, and the edits that
-    /// have no answer.
-    pub(super) fn take(&mut self, r: ReaderId) -> Option<(ReaderId, bool, Edits)> {
+    /// Takes a muted reader, which is muted no more: the run under which the far end has its list, if it has, and the
+    /// edits that have no answer.
+    pub(super) fn take(&mut self, r: ReaderId) -> Option<(Option<ReaderId>, Edits)> {
         let reader = self.readers.remove(&r)?;
         self.runs.remove(&reader.run);
-        Some((reader.run, reader.is_started, reader.edits))
+        Some((reader.known_run(), reader.edits))
     }
 
     /// The connection is gone, and with it every list.
