@@ -2,7 +2,8 @@
 //!
 //! While everything else is well, one of several shards stalls for good. Its streams go to the others; what is
 //! then published to logs of the others is acknowledged, and told to who reads those. Who has just begun to
-//! read those from the beginning gets all of them, whoever waits for the logs that are stalled.
+//! read those from the beginning gets all of them, whoever waits for the logs that are stalled. Whoever knows of no
+//! other gateway than one that stalls has nowhere to go, so everybody has been told of all.
 
 use super::client::Client;
 use super::publisher::Publisher;
@@ -32,6 +33,7 @@ impl World {
             stalled = roles.any_tower(&mut self.chance);
         }
         self.begin_to_read(stalled)?;
+        self.tell_all_of_gateways();
         self.evidence
             .note(format_args!("node {stalled} stalls for good"));
         let is_tower = stalled >= self.shards.len();

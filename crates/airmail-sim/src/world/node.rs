@@ -141,6 +141,24 @@ impl World {
         }
     }
 
+    /// Has every client know all gateways, as the gateways of a cluster that is well tell them in time.
+    pub(super) fn tell_all_of_gateways(&mut self) {
+        let now = self.weather.now.mono;
+        let streams: Vec<usize> = self.streams.values().map(|stream| stream.shard).collect();
+        let Some(nodes) = self.cluster.nodes(0, &streams, now) else {
+            // Input: shards of one process, of which clients do not choose.
+            return;
+        };
+        let publishers = (0..self.publishers.len()).map(End::Publisher);
+        let clients = (0..self.clients.len()).map(End::Client);
+        for end in publishers.chain(clients).collect::<Vec<End>>() {
+            if let Some(mut choice) = self.choice_of(end) {
+                choice.learn(&nodes);
+                self.link(end).choice = Some(choice);
+            }
+        }
+    }
+
     /// Tells the clients of a gateway which others live; those that are to go elsewhere do.
     fn tell_nodes(&mut self, gateway: usize, nodes: &Nodes) {
         let now = self.weather.now.mono;
