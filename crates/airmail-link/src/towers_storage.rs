@@ -17,7 +17,8 @@
 //! towers decides what is stored, and ranges of numbers decide what a reader is given, so neither matters.
 //!
 //! Takeovers are paced: those that are farthest behind come first, so many at a time. Towers that are new to a log
-//! are taken up at so many logs a second.
+//! are taken up at so many logs a second, and told what is wanted of as many readers: each has a pace of its own, so
+//! that a tower without room for what is wanted keeps none from being there for a log.
 //!
 //! Invariants: a log has one active tower, and what is asked of it is at that tower's link, or waits for its move; the
 //! owner is told that a log is lost exactly while none of its towers can use it.
@@ -43,7 +44,7 @@ use airmail_log::{
 };
 use airmail_model::{LogId, Mono, Now, Sequence, bug};
 pub use limits::TowerLimits;
-use pace::Pace;
+use pace::Paces;
 use place::LogPlace;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -85,7 +86,7 @@ pub struct TowersStorage<P> {
     asked: BTreeMap<Tag, Asked>,
     tails: Tails,
     takeovers: Takeovers,
-    pace: Pace,
+    paces: Paces,
     /// Logs whose towers may not be as they should be.
     unsettled: BTreeSet<LogId>,
     is_closing: bool,
@@ -127,7 +128,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
             asked: BTreeMap::new(),
             tails: Tails::default(),
             takeovers: Takeovers::default(),
-            pace: Pace::new(limits.uptake_logs_per_s),
+            paces: Paces::new(limits.uptake_logs_per_s),
             unsettled: BTreeSet::new(),
             is_closing: false,
             told: VecDeque::new(),

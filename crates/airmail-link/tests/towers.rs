@@ -28,17 +28,17 @@ struct Owner {
 
 impl Owner {
     fn new(logs: u16, takeover_logs: usize) -> Owner {
-        Owner::within(logs, takeover_logs, LinkLimits::default())
+        let limits = LinkLimits {
+            wants: 1_000,
+            ..LinkLimits::default()
+        };
+        Owner::within(logs, takeover_logs, limits)
     }
 
     fn within(logs: u16, takeover_logs: usize, limits: LinkLimits) -> Owner {
         let now = Now {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
-        };
-        let limits = LinkLimits {
-            wants: 1_000,
-            ..limits
         };
         let weather = Weather {
             seed: 1,
@@ -81,8 +81,12 @@ impl Owner {
     }
 
     fn read(&mut self, filter: ScopeFilter) {
+        self.read_as(READER, filter);
+    }
+
+    fn read_as(&mut self, r: ReaderId, filter: ScopeFilter) {
         self.link.submit(Call::Read {
-            r: READER,
+            r,
             log: log(0),
             from: Sequence::FIRST,
             scope: Box::new(Scope {
@@ -123,11 +127,14 @@ impl Owner {
 
     /// Wants a topic of the reader, by an edit of this number.
     fn want(&mut self, edit: u32) {
+        self.want_as(READER, edit);
+    }
+
+    fn want_as(&mut self, r: ReaderId, edit: u32) {
         let topics = Box::new(WantEdit {
             add: vec![TopicName::hash_of(log(0).namespace, "a")],
             ..WantEdit::default()
         });
-        let r = READER;
         self.link.submit(Call::Want { r, edit, topics });
     }
 
@@ -195,6 +202,7 @@ fn a_takeover_says_nothing_anew_of_what_is_wanted() {
 #[test]
 fn a_standby_that_cuts_a_reader_off_for_want_of_room_can_take_over() {
     let limits = LinkLimits {
+        wants: 1_000,
         marks: 1,
         ..LinkLimits::default()
     };
@@ -215,6 +223,35 @@ fn a_standby_that_cuts_a_reader_off_for_want_of_room_can_take_over() {
         owner.append(0);
         owner.until("what was stored", |owner| owner.given() == 1);
     }
+}
+
+#[test]
+fn a_standby_without_room_for_what_is_wanted_is_left_alone_for_a_while() {
+    let limits = LinkLimits {
+        wants: 1,
+        ..LinkLimits::default()
+    };
+    let mut owner = Owner::within(1, 64, limits);
+    owner.read(ScopeFilter::Wanted);
+    owner.want(1);
+    owner.settle();
+    let (other, mut edits) = (ReaderId(8), 1);
+    owner.read_as(other, ScopeFilter::Wanted);
+    owner.want_as(other, edits);
+    for _ in 0..2_000 {
+        owner.poll();
+        let lost = owner.told.iter();
+        let lost = lost.filter(|told| matches!(told, Completion::WantsLost { r } if *r == other));
+        let lost = lost.count() as u32;
+        while edits < 1 + lost {
+            edits += 1;
+            owner.want_as(other, edits);
+        }
+    }
+    assert!(
+        (2..=12).contains(&edits),
+        "told what is wanted {edits} times"
+    );
 }
 
 #[test]

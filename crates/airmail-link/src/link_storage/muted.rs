@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 pub(crate) enum MutedNews {
     /// An edit has taken effect, with all before it.
     Effective(u32),
-    /// The far end does not know any more what is wanted, or has no room for it.
+    /// The far end has no room for what is wanted.
+    Refused,
+    /// The connection is gone, and with it what was wanted there.
     Lost,
 }
 
@@ -149,11 +151,11 @@ impl MutedReaders {
                 None
             }
             Completion::Effective { at: None, .. } | Completion::WantsLost { .. } => {
-                self.lose(r);
+                self.refused(r);
                 Some(run)
             }
             Completion::Ended { .. } => {
-                self.lose(r);
+                self.refused(r);
                 None
             }
             // What a reader without credit may be told of where it stands.
@@ -161,9 +163,9 @@ impl MutedReaders {
         }
     }
 
-    fn lose(&mut self, r: ReaderId) {
+    fn refused(&mut self, r: ReaderId) {
         if self.take(r).is_some() {
-            self.news.push((r, MutedNews::Lost));
+            self.news.push((r, MutedNews::Refused));
         }
     }
 

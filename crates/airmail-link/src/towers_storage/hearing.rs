@@ -148,6 +148,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         };
         match news {
             MutedNews::Effective(edit) => reader.effective(tower, edit),
+            MutedNews::Refused => reader.refused(tower, self.now),
             MutedNews::Lost => _ = reader.end(tower),
         }
         self.unsettled.insert(reader.log);

@@ -9,11 +9,13 @@ pub struct TowerLimits {
     pub towers_per_log: usize,
     /// Takeovers that are under way at a tower at a time. Default: 64.
     pub takeover_logs: usize,
-    /// Logs that are taken up at further towers in a second. Default: 20.
+    /// Logs that are taken up at further towers in a second, and readers of which they are told what is wanted.
+    /// Default: 20.
     pub uptake_logs_per_s: u32,
     /// Time for which a tower may say nothing of a log, or less than another, before it is stale. Default: 1 s.
     pub stale_after: Duration,
-    /// Time for which a log does not go back by choice to a tower that it has left. Default: 10 s.
+    /// Time for which a log does not go back by choice to a tower that it has left, and for which one that has no room
+    /// for what is wanted is not told it again. Default: 10 s.
     pub rest: Duration,
     /// Interval at which towers are asked for the ends of logs. Default: 500 ms.
     pub ask_every: Duration,

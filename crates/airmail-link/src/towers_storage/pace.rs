@@ -1,7 +1,26 @@
-//! The pace at which logs are taken up at further towers: so many a second, and as many at once.
+//! The pace at which logs are taken up at further towers, and these are told what is wanted: so many a second, and as
+//! many at once.
 
 use airmail_model::Mono;
 use std::time::Duration;
+
+/// Paces of the two, each for itself.
+#[derive(Debug)]
+pub(super) struct Paces {
+    pub(super) logs: Pace,
+    /// Readers of which a tower is told what is wanted.
+    pub(super) lists: Pace,
+}
+
+impl Paces {
+    /// Paces of so many a second each; at least 1.
+    pub(super) fn new(per_s: u32) -> Paces {
+        Paces {
+            logs: Pace::new(per_s),
+            lists: Pace::new(per_s),
+        }
+    }
+}
 
 /// A pace. See the module's documentation.
 #[derive(Debug)]
@@ -14,7 +33,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// A pace of so many a second; at least 1.
-    pub(super) fn new(per_s: u32) -> Pace {
+    fn new(per_s: u32) -> Pace {
         let per_s = per_s.max(1);
         Pace {
             interval: Duration::from_secs(1) / per_s,

@@ -113,7 +113,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
                 // Input: a log that its active tower has deleted, which will be told.
                 return false;
             };
-            if !self.pace.take(self.now) {
+            if !self.paces.logs.take(self.now) {
                 return false;
             }
             if let Some(place) = self.logs.get_mut(&log) {
@@ -130,11 +130,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         true
     }
 
-    /// Has the standbys know what is wanted of a log's readers, in their pace; whether they do, or will.
+    /// Has the standbys know what is wanted of a log's readers, in their pace; whether they do, or will. One without
+    /// room for that is left alone for a while.
     fn make_lists(&mut self, log: LogId) -> bool {
         let place = self.logs.get(&log);
         let standbys = place.into_iter().flat_map(|place| place.standbys());
         let standbys: Vec<TowerName> = standbys.cloned().collect();
+        let (now, rest) = (self.now, self.limits.rest);
+        let mut has_room = true;
         for r in self.wanted.of_log(log) {
             for name in &standbys {
                 let reader = self.wanted.get_mut(r);
@@ -142,7 +145,11 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
                     // Input: a standby that knows the list, or will.
                     continue;
                 };
-                if !reader.may_be_asked() || !self.pace.take(self.now) {
+                if reader.is_refused(name, now, rest) {
+                    has_room = false;
+                    continue;
+                }
+                if !reader.may_be_asked() || !self.paces.lists.take(now) {
                     return false;
                 }
                 let next = self.next_of(log, r);
@@ -152,7 +159,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
                 }
             }
         }
-        true
+        has_room
     }
 
     /// Has a standby keep what is wanted of a reader; whether its owner has to name everything.

@@ -11,8 +11,9 @@
 
 use crate::tower_ranks::TowerName;
 use airmail_log::ReaderId;
-use airmail_model::LogId;
+use airmail_model::{LogId, Mono};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 /// Looks after which the owner is asked to name everything, though it awaits answers.
 const LOOKS_MAX: u8 = 100;
@@ -106,6 +107,8 @@ pub(super) struct WantedReader {
     /// Edits that the owner awaits an answer for.
     unanswered: VecDeque<u32>,
     standbys: BTreeMap<TowerName, Standby>,
+    /// When towers had no room for the list.
+    refused: BTreeMap<TowerName, Mono>,
     /// Looks at it in which it was not the time to ask for everything.
     looks: u8,
     /// The active tower has forgotten the list, and the owner was not told: another tower may know it.
@@ -120,6 +123,7 @@ impl WantedReader {
             answered: 0,
             unanswered: VecDeque::new(),
             standbys: BTreeMap::new(),
+            refused: BTreeMap::new(),
             looks: 0,
             is_forgotten: false,
         }
@@ -183,6 +187,18 @@ impl WantedReader {
     /// A standby knows nothing any more, or is none.
     pub(super) fn end(&mut self, tower: &TowerName) -> bool {
         self.standbys.remove(tower).is_some()
+    }
+
+    /// A standby has no room for the list.
+    pub(super) fn refused(&mut self, tower: &TowerName, now: Mono) {
+        self.standbys.remove(tower);
+        self.refused.insert(tower.clone(), now);
+    }
+
+    /// Whether a tower had no room for the list so lately that it is not to be asked again yet.
+    pub(super) fn is_refused(&self, tower: &TowerName, now: Mono, rest: Duration) -> bool {
+        let refused = self.refused.get(tower);
+        refused.is_some_and(|at| at.plus(rest) > now)
     }
 
     /// Whether a tower is a standby that knows, or will know, the list.
