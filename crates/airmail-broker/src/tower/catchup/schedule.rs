@@ -112,7 +112,7 @@ impl Tower {
             self.gather();
             match self.next_to_begin() {
                 Some(Beginning::Member(key)) => self.begin_reader(key, out),
-                Some(Beginning::Sweep(log)) => self.begin_sweep(log, 0, out),
+                Some(Beginning::Sweep(log)) => self.begin_next_sweep(log, out),
                 None => break,
             }
         }

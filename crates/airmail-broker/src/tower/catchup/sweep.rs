@@ -10,8 +10,8 @@
 //!   so everybody comes to the tail.
 //!
 //! Where many subscribe at once, they come over some time, and whoever is passed before he has come needs another
-//! sweep. So a sweep begins when nobody has come for a moment, and is called back twice at most, where it has read
-//! an eighth of its way: that is less than a sweep more.
+//! sweep. So a sweep begins when nobody has come for a moment, and is called back twice at most: where it has read
+//! an eighth of its way, or before that when the next one would begin. That is less than a sweep more.
 //!
 //! Readers that a sweep will pass give way to it when they have had their turn. Wormhole has a leading reader that
 //! others join, too (related work of RocketSpeed, section 2.2).
@@ -104,6 +104,14 @@ impl Sweeps {
     fn has(&self, log: TowerLogKey, reader: ReaderKey) -> bool {
         let of_log = self.0.get(&log);
         of_log.is_some_and(|sweeps| sweeps.readers.contains_key(&reader))
+    }
+
+    /// A sweep of a log that has not come far, and may be called back.
+    fn early(&self, log: TowerLogKey) -> Option<(ReaderKey, u8)> {
+        let mut readers = self.0.get(&log)?.readers.iter();
+        let early =
+            readers.find(|(_, sweep)| !sweep.has_looked && sweep.called_back < CALLED_BACK_MAX);
+        early.map(|(key, sweep)| (*key, sweep.called_back))
     }
 
     fn get_mut(&mut self, log: TowerLogKey, reader: ReaderKey) -> Option<&mut Sweep> {
@@ -230,13 +238,24 @@ impl Tower {
         self.members.ready() + due.count()
     }
 
+    /// Begins the next sweep of a log, which is due. One that has not come far is called back for it.
+    pub(super) fn begin_next_sweep(&mut self, log: TowerLogKey, out: &mut TowerEffects) {
+        match self.sweeps.early(log) {
+            Some((key, called_back)) => self.call_back(key, called_back, out),
+            None => self.begin_sweep(log, 0, out),
+        }
+    }
+
+    /// Has a sweep begin again at the rearmost of those who wait.
+    fn call_back(&mut self, key: ReaderKey, called_back: u8, out: &mut TowerEffects) {
+        let log = self.readers[key].log;
+        self.stop_reading(key, out);
+        self.disband(key);
+        self.begin_sweep(log, called_back + 1, out);
+    }
+
     /// Begins a sweep of a log in which somebody waits; by a reader that is there, if none who waits is behind it.
-    pub(super) fn begin_sweep(
-        &mut self,
-        log: TowerLogKey,
-        called_back: u8,
-        out: &mut TowerEffects,
-    ) {
+    fn begin_sweep(&mut self, log: TowerLogKey, called_back: u8, out: &mut TowerEffects) {
         let Some(rearmost) = self.members.rearmost(log) else {
             // Input: a sweep that was called back, whose members have all left.
             return;
@@ -305,9 +324,7 @@ impl Tower {
         let many = self.config.catch_up_sweeps.members;
         let behind = self.members.near(log, Sequence(0), position.before(), many);
         if called_back < CALLED_BACK_MAX && behind.count() >= many {
-            self.stop_reading(key, out);
-            self.disband(key);
-            self.begin_sweep(log, called_back + 1, out);
+            self.call_back(key, called_back, out);
         }
     }
 

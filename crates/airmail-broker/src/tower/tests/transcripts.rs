@@ -34,6 +34,7 @@ transcripts! {
     members_share_a_reader_as_written: "sharing",
     readers_take_turns_as_written: "turns",
     many_of_one_log_are_served_on_one_way_as_written: "sweeps",
+    a_sweep_is_called_back_for_those_behind_it_as_written: "sweeps_called_back",
     a_reader_that_fails_is_started_again_as_written: "failed_readers",
     a_reader_that_gives_nothing_keeps_nobody_waiting_as_written: "silent_readers",
     a_log_that_cannot_be_opened_is_tried_again_as_written: "failed_open",
@@ -95,6 +96,10 @@ impl Driver {
     }
 
     pub(super) fn step(&mut self, line: &str) -> Option<Vec<String>> {
+        if let Some([readers]) = parts("settings: {} readers", line) {
+            self.tower.config.catch_up_readers = readers.parse().ok()?;
+            return Some(Vec::new());
+        }
         let input = self.read(line)?;
         let mut out = TowerEffects::default();
         self.tower.apply(self.now, input, &mut out);
