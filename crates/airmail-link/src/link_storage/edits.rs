@@ -74,6 +74,11 @@ impl Edits {
         self.earlier
     }
 
+    /// The run under which the far end has the list, if it has: the present one, once it is started.
+    pub(super) fn known_run(&self, present: ReaderId, is_started: bool) -> Option<ReaderId> {
+        is_started.then_some(present).or(self.earlier)
+    }
+
     /// The reader goes on as another run: everything that has no answer is to be sent once more.
     pub(super) fn resume(&mut self, earlier: ReaderId) {
         self.earlier = Some(earlier);

@@ -35,14 +35,6 @@ struct MutedReader {
     edits: Edits,
 }
 
-impl MutedReader {
-    /// The run under which the far end has the list.
-    fn known_run(&self) -> Option<ReaderId> {
-        let started = self.is_started.then_some(self.run);
-        started.or_else(|| self.edits.earlier())
-    }
-}
-
 /// Muted readers by the owner's id, and by run. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct MutedReaders {
@@ -174,7 +166,8 @@ impl MutedReaders {
     pub(super) fn take(&mut self, r: ReaderId) -> Option<(Option<ReaderId>, Edits)> {
         let reader = self.readers.remove(&r)?;
         self.runs.remove(&reader.run);
-        Some((reader.known_run(), reader.edits))
+        let known = reader.edits.known_run(reader.run, reader.is_started);
+        Some((known, reader.edits))
     }
 
     /// The connection is gone, and with it every list.

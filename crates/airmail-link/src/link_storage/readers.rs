@@ -130,8 +130,8 @@ impl Readers {
                 continue;
             };
             self.runs.remove(&reader.run);
-            let run = std::mem::take(&mut reader.is_started).then_some(reader.run);
-            let run = run.or_else(|| reader.edits.earlier());
+            let was_started = std::mem::take(&mut reader.is_started);
+            let run = reader.edits.known_run(reader.run, was_started);
             reader.has_grant = false;
             if reader.is_stopped {
                 told.extend([Completion::Ended { r, why: None }]);

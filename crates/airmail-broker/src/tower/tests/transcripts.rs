@@ -60,7 +60,8 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// One catch-up reader, which gives 1,000 bytes at a time and has its turn after as many.
+    /// One catch-up reader, or as many as a line of `settings` says; each gives 1,000 bytes at a time and has its turn
+    /// after as many.
     pub(super) fn new() -> Driver {
         let config = ShardConfig {
             catch_up_readers: 1,
