@@ -226,8 +226,9 @@ impl EventLoop {
     }
 
     fn turn(&mut self, now: Now, time: &mut ThreadTime) -> Option<Mono> {
-        if self.node.shard().has_subscriptions_behind() {
-            self.node.worked(time.more());
+        let is_somebody_late = self.node.shard().has_subscriptions_behind();
+        if let Some(worked) = time.more_if(is_somebody_late) {
+            self.node.worked(worked);
         }
         let deadline = self.node.turn(now, &mut self.output);
         self.tell_failure();

@@ -3,7 +3,8 @@
 //! The runtime knows how long it was not asleep. What it does not know is how long it was awake and
 //! had no processor, which is no time that could be given to late subscribers. The system does, for
 //! the price of a call: so it is asked only while there are late subscribers, and where it cannot
-//! say, the runtime's word counts.
+//! say, the runtime's word counts. What was worked before there were any is told to nobody: it is no part of the time
+//! that passes for them, and would be taken off that, however long it was.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,6 +19,8 @@ pub(crate) struct ThreadTime {
     runtime: RuntimeMetrics,
     /// The time that was told last.
     told: Duration,
+    /// Somebody was late when it was asked last.
+    counts: bool,
 }
 
 impl ThreadTime {
@@ -27,11 +30,21 @@ impl ThreadTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             runtime,
             told: Duration::ZERO,
+            counts: false,
         }
     }
 
-    /// Time worked since this was asked last.
-    pub(crate) fn more(&mut self) -> Duration {
+    /// Time worked since this was asked last, where somebody is late now and was then.
+    pub(crate) fn more_if(&mut self, is_somebody_late: bool) -> Option<Duration> {
+        let counted = std::mem::replace(&mut self.counts, is_somebody_late);
+        if !is_somebody_late {
+            return None;
+        }
+        let more = self.more();
+        counted.then_some(more)
+    }
+
+    fn more(&mut self) -> Duration {
         let now = match self.scheduled() {
             Some(time) => time,
             None => self.runtime.worker_total_busy_duration(0),
@@ -67,5 +80,17 @@ mod tests {
         let (told, more) = (time.told, time.more());
         assert_eq!(time.told, told + more);
         assert!(before.is_none() || time.told > Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn work_of_before_somebody_was_late_is_not_told() {
+        let mut time = ThreadTime::new(tokio::runtime::Handle::current().metrics());
+        for _ in 0..2 {
+            assert_eq!(time.more_if(false), None);
+            assert_eq!(time.more_if(true), None);
+            let before = time.told;
+            let more = time.more_if(true);
+            assert_eq!(more, Some(time.told - before));
+        }
     }
 }
