@@ -7,7 +7,7 @@ use airmail_fuzz::fuzz_target;
 use airmail_link::{FromHost, ToHost};
 use airmail_model::NodeId;
 use airmail_wire::handshake::{
-    Accepting, Between, Connecting, Credentials, Node, Secret, VERSIONS,
+    Accepting, Asked, Connecting, Credentials, Node, Secret, VERSIONS,
 };
 use airmail_wire::{FRAME_BYTES_MAX, FrameReader, FrameWriter, OnWire};
 use bytes::{Buf, BufMut, Bytes};
@@ -49,7 +49,7 @@ fn handshake(data: &[u8]) {
         versions: VERSIONS,
         challenge: [5; 32],
     };
-    let (mut connecting, _) = Connecting::begin(credentials(), Between::default());
+    let (mut connecting, _) = Connecting::begin(credentials(), &Asked::default());
     let mut accepting = Accepting::new(credentials());
     let mut reader = FrameReader::new(FRAME_BYTES_MAX);
     reader.room().put_slice(data);

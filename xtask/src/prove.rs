@@ -74,8 +74,9 @@ struct Kills {
 
 #[derive(Debug, clap::Args)]
 struct Faults {
-    /// Kinds of nodes: `roles` are two pilots, two copilots and a tower.
-    #[arg(long, default_value = "roles", value_parser = ["roles"])]
+    /// Kinds of nodes: `roles` are two pilots, two copilots and a tower; `tree` is a root, two nodes below it and four
+    /// below those.
+    #[arg(long, default_value = "roles", value_parser = ["roles", "tree"])]
     mode: String,
     /// Fail if clients wait for longer than they may, too.
     #[arg(long)]
@@ -111,7 +112,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
         What::Cluster(faults) => {
             let judge = faults.judge_times.then_some(("JUDGE", 1));
-            harness_with("cluster", Extent::Rounds(120), &faults.rounds, judge)
+            let tree = (faults.mode == "tree").then_some(("TREE", 1));
+            let more = judge.into_iter().chain(tree);
+            harness_with("cluster", Extent::Rounds(120), &faults.rounds, more)
         }
         What::Isolation(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));
@@ -140,7 +143,7 @@ enum Extent {
 
 /// Runs one test of the proof, as many rounds as asked for.
 fn harness(name: &str, usual: Extent, rounds: &Rounds) -> anyhow::Result<()> {
-    harness_with(name, usual, rounds, None)
+    harness_with(name, usual, rounds, [])
 }
 
 /// The same, with one more setting.
@@ -148,7 +151,7 @@ fn harness_with(
     name: &str,
     usual: Extent,
     rounds: &Rounds,
-    more: Option<(&str, u64)>,
+    more: impl IntoIterator<Item = (&'static str, u64)>,
 ) -> anyhow::Result<()> {
     let mut command = test(name);
     let extent = match rounds.rounds.map_or(usual, Extent::Rounds) {

@@ -1,8 +1,9 @@
 //! `cargo xtask test`: brings the tests' tools, then runs all tests: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
-//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards` and `--apart` nodes are whole and
-//! have one shard, and samples of the tests are run once more: with several shards, and with every node in two.
+//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards`, `--apart` and `--tree` nodes are
+//! whole and have one shard, and samples of the tests are run once more: with several shards, with every node in two,
+//! and with every node as a leaf of a tree.
 
 use crate::maven;
 use crate::overseen;
@@ -38,8 +39,12 @@ pub(crate) struct Options {
     #[arg(long)]
     shards: Option<u16>,
     /// Make every node two, a gateway and the node that has its logs: only tests that start one are run then.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tree")]
     apart: bool,
+    /// Make every node a leaf of a tree, so many links below the root that has its logs: only tests that start one are
+    /// run then.
+    #[arg(long, value_name = "LINKS")]
+    tree: Option<u64>,
     /// Only tests whose name contains this.
     filter: Option<String>,
 }
@@ -56,10 +61,13 @@ const WITH_NODES: [&str; 5] = [
 /// Shards of the sample.
 const SAMPLE_SHARDS: u16 = 4;
 
+/// Links between a leaf and the root, in the sample of trees.
+const SAMPLE_TREE: u64 = 2;
+
 /// Tests of nodes with several shards alone.
 const OF_SHARDS: &str = "shards::";
 
-/// The tests of the samples with several shards, and apart, which are run after all others: names that contain one
+/// The tests of the samples with several shards, apart, and in trees, which are run after all others: names that contain one
 /// of these. What they do goes over links; nothing is built again for them.
 const SAMPLE: [&str; 13] = [
     "connections::",
@@ -84,7 +92,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let without: Vec<&str> = options.without.iter().map(|one| one.name()).collect();
-    let prepared = |shards: Option<u16>, apart: bool| {
+    let prepared = |shards: Option<u16>, apart: bool, tree: Option<u64>| {
         let mut tests = cargo(&all);
         tests.env("AIRMAIL_TEST_TOOLS", tools.directory());
         tests.env("AIRMAIL_TEST_WITHOUT", without.join(","));
@@ -94,6 +102,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             ("AIRMAIL_TEST_BACKLOG_MIB", options.backlog_mib),
             ("AIRMAIL_TEST_SHARDS", shards.map(u64::from)),
             ("AIRMAIL_TEST_APART", apart.then_some(1)),
+            ("AIRMAIL_TEST_TREE", tree),
         ] {
             if let Some(count) = count {
                 tests.env(name, count.to_string());
@@ -101,8 +110,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         tests
     };
-    let is_whole = options.shards.is_none() && !options.apart;
-    let mut tests = prepared(options.shards, options.apart);
+    let is_whole = options.shards.is_none() && !options.apart && options.tree.is_none();
+    let mut tests = prepared(options.shards, options.apart, options.tree);
     if !is_whole {
         tests.args(WITH_NODES);
     } else {
@@ -115,10 +124,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
             tests
         };
-        let mut with_shards = of_sample(prepared(Some(SAMPLE_SHARDS), false));
+        let mut with_shards = of_sample(prepared(Some(SAMPLE_SHARDS), false, None));
         overseen::run(with_shards.arg(OF_SHARDS), &mut parts)?;
-        let mut apart = of_sample(prepared(None, true));
+        let mut apart = of_sample(prepared(None, true, None));
         overseen::run(&mut apart, &mut parts)?;
+        let mut trees = of_sample(prepared(None, false, Some(SAMPLE_TREE)));
+        overseen::run(&mut trees, &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
     if options.filter.is_none() && is_whole && !options.without.contains(&Without::Maven) {

@@ -86,7 +86,7 @@ pub use mailbox::Mailbox;
 #[cfg(feature = "grpc")]
 pub use node_clock::{ClockJump, NodeClock};
 #[cfg(feature = "grpc")]
-pub use node_cluster::{ClusterMember, MemberStanding, NodeCluster};
+pub use node_cluster::{ClusterMember, MemberStanding, MemberTree, NodeCluster};
 #[cfg(feature = "grpc")]
 pub use node_flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]

@@ -73,6 +73,25 @@ pub struct ClusterMember {
     pub unlinked: Vec<String>,
     /// Release that it is of.
     pub version: String,
+    /// Place in a tree, if it is in one.
+    pub tree: Option<MemberTree>,
+}
+
+/// Place of a node in a tree: the root has the logs, and each other node has them from its parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberTree {
+    /// Whether its logs are those of a parent: it is not the root.
+    pub is_child: bool,
+    /// Name of its parent. Empty: it has none at present.
+    pub parent: String,
+    /// Number of nodes above it. 0 of a child: it has no way to the root at present.
+    pub depth: u32,
+    /// Number of its children.
+    pub children: u32,
+    /// Half of the time that a question to the parent and its answer take.
+    pub delay: Duration,
+    /// Time for which something that it follows has not been at its end.
+    pub behind: Duration,
 }
 
 impl From<v1::Cluster> for NodeCluster {
@@ -109,5 +128,13 @@ fn member(member: v1::Member) -> ClusterMember {
         connections: member.connections,
         unlinked: member.unlinked,
         version: member.version,
+        tree: member.tree.map(|tree| MemberTree {
+            is_child: tree.is_child,
+            parent: tree.parent,
+            depth: tree.depth,
+            children: tree.children,
+            delay: Duration::from_micros(tree.delay_us.into()),
+            behind: Duration::from_millis(tree.behind_ms.into()),
+        }),
     }
 }

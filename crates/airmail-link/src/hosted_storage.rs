@@ -25,7 +25,7 @@ use airmail_log::{
 use airmail_model::{LogId, Mono, Now, bug};
 pub use guest::HostPort;
 use guest::{Ask, Guest, Start};
-use slots::{GuestPlace, Slots};
+use slots::{GuestPlace, Marks, Slots};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -79,12 +79,21 @@ impl<S> fmt::Debug for HostedStorage<S> {
 impl<S: LogStorage> HostedStorage<S> {
     /// A storage without guests.
     pub fn new(storage: S, limits: LinkLimits) -> HostedStorage<S> {
+        HostedStorage::with(storage, limits, Marks::INNER)
+    }
+
+    /// A storage without guests, around one that is hosted itself, as the logs of all shards are around a shard's own.
+    pub fn around(storage: S, limits: LinkLimits) -> HostedStorage<S> {
+        HostedStorage::with(storage, limits, Marks::OUTER)
+    }
+
+    fn with(storage: S, limits: LinkLimits, marks: Marks) -> HostedStorage<S> {
         HostedStorage {
             storage,
             limits,
             guests: Vec::new(),
             arriving: sync_channel(ARRIVING_MAX),
-            slots: Slots::default(),
+            slots: Slots::new(marks),
             wants: Wants::default(),
             renewals: BTreeMap::new(),
             completions: Vec::new(),
@@ -269,11 +278,11 @@ impl<S: LogStorage> HostedStorage<S> {
     /// Gives each completion of the storage to whoever it is for: answers first.
     fn give(&mut self, out: &mut Vec<Completion>) {
         let mut completions = std::mem::take(&mut self.completions);
-        let mut delivered = Vec::new();
+        let (mut delivered, marks) = (Vec::new(), self.slots.marks());
         for completion in completions.drain(..) {
             if let Some(t) = completion.tag() {
                 self.answer(t, completion, out);
-            } else if let Some(r) = completion.reader().filter(|r| slots::is_guests(r.0)) {
+            } else if let Some(r) = completion.reader().filter(|r| marks.is_guests(r.0)) {
                 delivered.push((r, completion));
             } else {
                 if completion.reader().is_none() {
@@ -290,8 +299,9 @@ impl<S: LogStorage> HostedStorage<S> {
 
     fn answer(&mut self, t: Tag, mut answer: Completion, out: &mut Vec<Completion>) {
         let renewed = self.renewed(t, &answer);
-        if !slots::is_guests(t.0) {
-            let (t, is_append) = slots::owners(t);
+        let marks = self.slots.marks();
+        if !marks.is_guests(t.0) {
+            let (t, is_append) = marks.owners(t);
             self.own_appends -= u64::from(is_append);
             answer.set_tag(t);
             out.push(answer);
@@ -405,8 +415,9 @@ impl<S: LogStorage> LogStorage for HostedStorage<S> {
     }
 
     fn submit(&mut self, mut call: Call) {
-        slots::check_owners(call.tag().map_or(0, |t| t.0));
-        slots::check_owners(call.reader().map_or(0, |r| r.0));
+        let marks = self.slots.marks();
+        marks.check_owners(call.tag().map_or(0, |t| t.0));
+        marks.check_owners(call.reader().map_or(0, |r| r.0));
         match call {
             Call::Append { t, .. } if self.closing != Closing::No => {
                 self.late.push_back(t);
@@ -414,7 +425,7 @@ impl<S: LogStorage> LogStorage for HostedStorage<S> {
             }
             Call::Append { t, .. } => {
                 self.own_appends += 1;
-                call.set_tag(slots::of_append(t));
+                call.set_tag(marks.of_append(t));
             }
             Call::Renew { t, log } => {
                 self.renewals.insert(t, log);

@@ -34,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cached_storage;
 mod homes;
 mod hosted_storage;
 mod join;
@@ -47,9 +48,12 @@ mod routes;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 mod sharded_storage;
+mod tiling;
 mod tower_ranks;
 mod towers_storage;
+mod tree_node;
 
+pub use cached_storage::{CacheLimits, CacheState, CachedStorage};
 pub use homes::{LogHomes, TwoHomes};
 pub use hosted_storage::{HostPort, HostedStorage};
 pub use join::join;
@@ -62,3 +66,4 @@ pub use ring::{RingPort, ring};
 pub use sharded_storage::ShardedStorage;
 pub use tower_ranks::{TowerName, towers_of};
 pub use towers_storage::{Tower, TowerLimits, TowersStorage};
+pub use tree_node::{Ancestor, Heartbeat, NoChild, TreeInput, TreeLimits, TreeNode};

@@ -227,6 +227,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 self.readers.range(previous, completion)
             }
             FromHost::Behind { r, .. } => self.readers.behind(r),
+            // For the node, which has taken it on its way.
+            FromHost::Heartbeat { .. } => return,
             FromHost::Told { completion, .. } if completion.reader().is_some() => {
                 self.readers.mark(completion)
             }

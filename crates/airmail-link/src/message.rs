@@ -7,6 +7,7 @@
 //! Tags and readers in them are the near end's own. A reader of the link is never used twice: one that is
 //! resumed has a new one, so that what comes late of the earlier one is known by it.
 
+use crate::tree_node::Heartbeat;
 use airmail_log::{Call, Completion, ReaderId};
 use airmail_model::Sequence;
 
@@ -39,6 +40,13 @@ pub enum ToHost {
         /// Generation that it is of.
         generation: u64,
     },
+    /// In a tree, from node to node beside what the link is for: of a child to its parent.
+    Below {
+        /// Children of the child.
+        children: u32,
+        /// The child's time, in microseconds; it comes back in a heartbeat.
+        asked_us: u64,
+    },
 }
 
 /// Messages of the far end.
@@ -68,16 +76,24 @@ pub enum FromHost {
         /// The reader.
         r: ReaderId,
     },
+    /// In a tree, from node to node beside what the link is for: of a parent to its child.
+    Heartbeat {
+        /// The root's heartbeat.
+        heartbeat: Box<Heartbeat>,
+        /// The time of the question that it answers; 0 of one that answers none.
+        asked_us: u64,
+    },
 }
 
 impl FromHost {
-    /// Generation that it is of.
+    /// Generation that it is of. 0: of none.
     #[must_use]
     pub const fn generation(&self) -> u64 {
         match self {
             FromHost::Told { generation, .. }
             | FromHost::Range { generation, .. }
             | FromHost::Behind { generation, .. } => *generation,
+            FromHost::Heartbeat { .. } => 0,
         }
     }
 
@@ -88,6 +104,7 @@ impl FromHost {
                 completion.reader()
             }
             FromHost::Behind { r, .. } => Some(*r),
+            FromHost::Heartbeat { .. } => None,
         }
     }
 
@@ -98,7 +115,10 @@ impl FromHost {
                 completion: Completion::Batch { stored, .. },
                 ..
             } => stored.batch.bytes().len() as u64,
-            FromHost::Range { .. } | FromHost::Told { .. } | FromHost::Behind { .. } => 0,
+            FromHost::Range { .. }
+            | FromHost::Told { .. }
+            | FromHost::Behind { .. }
+            | FromHost::Heartbeat { .. } => 0,
         }
     }
 }

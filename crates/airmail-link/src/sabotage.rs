@@ -27,3 +27,14 @@ pub enum Bug {
     /// An active tower that says nothing is believed to serve, because a standby answers.
     StandbyCounts,
 }
+
+/// A bug to plant in a tree's nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeBug {
+    /// The path is looked at when a parent tells its first heartbeat, and never again.
+    PathCheckedWhenAttaching,
+    /// The root tells its count once.
+    CountNotRenewed,
+    /// A child that has left is still named to those for whom there is no room.
+    RedirectToOneThatLeft,
+}

@@ -111,7 +111,7 @@ impl Near {
                 assert_eq!(generation, wanted);
                 Some(call)
             }
-            ToHost::Begin { .. } | ToHost::Closing { .. } => None,
+            ToHost::Begin { .. } | ToHost::Closing { .. } | ToHost::Below { .. } => None,
         });
         calls.collect()
     }

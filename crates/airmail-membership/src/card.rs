@@ -35,10 +35,36 @@ pub struct Card {
     pub draining: bool,
     /// It stops.
     pub leaving: bool,
-    /// Nodes whose logs it uses and to which it has no link, the first few.
-    pub unlinked: Vec<String>,
+    /// The ways by which it has its logs.
+    pub ways: Ways,
     /// The release that it is of.
     pub release: String,
+}
+
+/// The ways by which a node has its logs, as it says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Nodes whose logs it uses and to which it has no link, the first few.
+    pub unlinked: Vec<String>,
+    /// Its place in a tree, if it is in one.
+    pub tree: Option<TreeCard>,
+}
+
+/// The place of a node in a tree, as it says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeCard {
+    /// Its logs are those of a parent: it is not the root.
+    pub is_child: bool,
+    /// Name of its parent. Empty: it has none.
+    pub parent: String,
+    /// Nodes above it. 0 of a child: it has no way to the root.
+    pub depth: u32,
+    /// Its children.
+    pub children: u32,
+    /// Half of the time that a question to the parent and its answer take, in microseconds.
+    pub delay_us: u32,
+    /// Time for which something that it follows has not been at its end, in milliseconds.
+    pub behind_ms: u32,
 }
 
 /// Reason for which bytes are no card.
@@ -75,8 +101,9 @@ impl Card {
             connections: self.connections,
             draining: self.draining,
             leaving: self.leaving,
-            unlinked: self.unlinked.clone(),
+            unlinked: self.ways.unlinked.clone(),
             release: self.release.clone(),
+            tree: self.ways.tree.as_ref().map(TreeCard::to_wire),
         };
         while card.encoded_len() > CARD_BYTES_MAX && card.unlinked.pop().is_some() {}
         card.encode_to_vec()
@@ -110,7 +137,10 @@ impl Card {
             connections: card.connections,
             draining: card.draining,
             leaving: card.leaving,
-            unlinked: card.unlinked,
+            ways: Ways {
+                unlinked: card.unlinked,
+                tree: card.tree.map(TreeCard::from_wire),
+            },
             release: card.release,
         })
     }
@@ -118,6 +148,30 @@ impl Card {
     /// Age of a card among those of its node.
     pub(crate) fn age(&self) -> (u64, u64) {
         (self.boot, self.count)
+    }
+}
+
+impl TreeCard {
+    fn to_wire(&self) -> link_v1::TreeCard {
+        link_v1::TreeCard {
+            is_child: self.is_child,
+            parent: self.parent.clone(),
+            depth: self.depth,
+            children: self.children,
+            delay_us: self.delay_us,
+            behind_ms: self.behind_ms,
+        }
+    }
+
+    fn from_wire(card: link_v1::TreeCard) -> TreeCard {
+        TreeCard {
+            is_child: card.is_child,
+            parent: card.parent,
+            depth: card.depth,
+            children: card.children,
+            delay_us: card.delay_us,
+            behind_ms: card.behind_ms,
+        }
     }
 }
 
@@ -156,8 +210,18 @@ mod tests {
             connections: 1_000,
             draining: true,
             leaving: false,
-            unlinked: vec!["t1".into()],
             release: "0.1.0".into(),
+            ways: Ways {
+                unlinked: vec!["t1".into()],
+                tree: Some(TreeCard {
+                    is_child: true,
+                    parent: "r1".into(),
+                    depth: 1,
+                    children: 2,
+                    delay_us: 40_000,
+                    behind_ms: 3,
+                }),
+            },
         }
     }
 
@@ -169,10 +233,10 @@ mod tests {
     #[test]
     fn a_card_that_would_be_too_long_names_fewer_nodes() {
         let mut long = card();
-        long.unlinked = (0..500).map(|node| format!("tower-{node}")).collect();
+        long.ways.unlinked = (0..500).map(|node| format!("tower-{node}")).collect();
         let bytes = long.encode();
         assert!(bytes.len() <= CARD_BYTES_MAX && bytes.len() > CARD_BYTES_MAX - 20);
-        assert!(Card::decode(&bytes).unwrap().unlinked.len() > 50);
+        assert!(Card::decode(&bytes).unwrap().ways.unlinked.len() > 50);
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod seal;
 #[cfg(test)]
 mod simulated_network;
 
-pub use card::{CARD_BYTES_MAX, Card, CardError};
+pub use card::{CARD_BYTES_MAX, Card, CardError, TreeCard, Ways};
 pub use member::{Member, MemberId, Standing};
 pub use membership::{
     DATAGRAM_BYTES_MAX, Datagram, FORGOTTEN, Input, Membership, MembershipConfig,

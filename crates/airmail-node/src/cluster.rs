@@ -4,6 +4,9 @@
 //! way a task moves bytes between a socket and the port of a shard's storage (`carrying`), on that shard's own
 //! thread, so that nobody is woken on another. What is said first is the handshake (`greeting`).
 //!
+//! In a tree a node does both: it has its logs from a parent (`climbing`), whoever that is at the moment (`tree`), and
+//! hosts children of its own.
+//!
 //! Who else there is the nodes find out by gossip (`membership`, `gossiping`), once they have met by a link, or by asking
 //! all of a fixed list (`knowledge`, `resolving`); what this one makes of it is its view (`view`), which clients are told
 //! of.
@@ -15,6 +18,7 @@
 //! ```
 
 mod carrying;
+pub(crate) mod climbing;
 pub(crate) mod credentials;
 pub(crate) mod dialing;
 pub(crate) mod gossiping;
@@ -25,4 +29,5 @@ mod link_end;
 pub(crate) mod link_states;
 pub(crate) mod membership;
 mod resolving;
+pub(crate) mod tree;
 pub(crate) mod view;

@@ -12,6 +12,7 @@ pub mod peers;
 pub mod settings;
 pub mod sharing;
 mod storages;
+pub mod tree;
 
 use crate::environment::Environment;
 use airmail_model::limits::CREDIT_BYTES_MAX;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tree::TreeConfig;
 
 /// Bounds of the times that connections are given to begin, and to show life.
 const SPAN_MIN: Duration = Duration::from_millis(10);
@@ -69,7 +71,7 @@ pub struct Config {
     pub http_hosts: Hosts,
     /// Connections at once to where health and metrics are served.
     pub http_connections: u32,
-    /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=…`. Empty: `disk:`
+    /// The storage: `disk:PATH`, `memory:`, `tree://HOST:PORT`, or for experiments `memory:?service_us=…`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
     /// URLs of further storages, for namespaces that are created in them: `disk:PATH` or `memory:`. None,
@@ -95,6 +97,10 @@ pub struct Config {
     pub mark_interval: Span,
     /// Readers of storage for late subscribers.
     pub readers: u32,
+    /// Bounds of a tree of nodes.
+    pub tree: TreeConfig,
+    /// Memory in which a node without role tower keeps what it was given, in bytes. 0: none.
+    pub link_cache: ByteSize,
     /// Bounds of messages in flight.
     pub flow: FlowConfig,
     /// Where mailboxes are kept, and with how much they are worked on.
@@ -134,6 +140,8 @@ impl Default for Config {
             clock_jump: Span(Duration::from_secs(3600)),
             mark_interval: Span(Duration::from_secs(1)),
             readers: 8,
+            tree: TreeConfig::default(),
+            link_cache: ByteSize(0),
             flow: FlowConfig::default(),
             mailbox: MailboxConfig::default(),
             #[cfg(feature = "test-switches")]
@@ -245,6 +253,7 @@ impl Config {
     pub fn validate(&self) -> Result<(), Error> {
         self.check_shards()?;
         self.validate_cluster()?;
+        self.validate_tree()?;
         let url = self.first_storage()?;
         let strongest = url.strongest();
         if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {

@@ -69,7 +69,7 @@ fn set_aside(config: &Config) -> u64 {
     let each = storages.iter().map(|(_, url)| match url {
         StorageUrl::Memory { .. } => OF_MEMORY,
         StorageUrl::Disk(_) => OF_STORAGE,
-        StorageUrl::Node(_) => OF_LINKS,
+        StorageUrl::Tree(_) | StorageUrl::Node(_) => OF_LINKS,
     });
     let storage = each.sum::<u64>() * u64::from(config.shards);
     let of_clients = config.http_connections + http::TURNED_AWAY + turned_away::PLACES;

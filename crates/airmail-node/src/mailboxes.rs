@@ -43,7 +43,9 @@ impl MailboxUrl {
             (None, StorageUrl::Disk(path)) if url.is_empty() => {
                 Ok(MailboxUrl::Sqlite(path.join(FILE)))
             }
-            (None, StorageUrl::Memory { .. } | StorageUrl::Node(_)) if url.is_empty() => {
+            (None, StorageUrl::Memory { .. } | StorageUrl::Tree(_) | StorageUrl::Node(_))
+                if url.is_empty() =>
+            {
                 Ok(MailboxUrl::Sqlite(":memory:".into()))
             }
             (Some(("sqlite", path)), _) if !path.is_empty() => Ok(MailboxUrl::Sqlite(path.into())),
@@ -141,7 +143,7 @@ impl NodeMailboxes {
         };
         drop(inside);
         // They would be this process's own, and gone with it.
-        let are_served = !(config.is_gateway() && config.mailbox.url.is_empty());
+        let are_served = !(config.has_no_logs() && config.mailbox.url.is_empty());
         Ok(NodeMailboxes {
             in_data_directory,
             are_served,

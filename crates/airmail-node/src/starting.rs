@@ -316,6 +316,7 @@ fn serve_links(
     };
     let listener = shard_thread::listen(listener).map_err(system("cluster listener"))?;
     let (tasks, stop) = (running.tasks.clone(), running.shutdown.clone());
+    tasks.spawn(hosting.tree().clone().run(stop.clone()));
     running
         .tasks
         .spawn(Arc::new(hosting).accept(listener, tasks, stop));

@@ -9,13 +9,19 @@ mod precise_timer;
 mod service_times;
 mod storage_set;
 mod throttled;
+mod tree_url;
 
 use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
 use std::path::{Path, PathBuf};
-pub(crate) use storage_set::{OpenedStorages, StorageSet, seed_of_shard};
+pub(crate) use storage_set::{StorageSet, seed_of_shard};
+pub use tree_url::TreeUrl;
+
+/// Descriptions of a storage's URL, for whoever wrote another thing: the first one's, and further ones'.
+const FIRST: &str = "disk:PATH, memory: or tree://HOST:PORT";
+const FURTHER: &str = "disk:PATH or memory:";
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub enum StorageUrl {
     },
     /// `disk:PATH`
     Disk(PathBuf),
+    /// `tree://…`: those of a parent, and of its parents up to the root.
+    Tree(TreeUrl),
     /// Those of another node, at `HOST:PORT`, or one of several such. It has no URL: roles, `cluster.join` and
     /// `cluster.peers` say it.
     Node(String),
@@ -43,16 +51,20 @@ impl StorageUrl {
     pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
         match url {
             "" | "disk:" => Ok(StorageUrl::Disk(data.to_owned())),
-            url => StorageUrl::of("log.url", url),
+            url => StorageUrl::read("log.url", url, FIRST),
         }
     }
 
-    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`, the value of a setting.
+    /// Reads `memory:`, `memory:?service_us=…`, `disk:PATH` or `tree://…`, the value of a further storage's setting.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
     /// parameter that is not known or cannot be.
     pub fn of(setting: &str, url: &str) -> Result<StorageUrl, Error> {
+        StorageUrl::read(setting, url, FURTHER)
+    }
+
+    fn read(setting: &str, url: &str, expected: &str) -> Result<StorageUrl, Error> {
         let wrong = |code| Error::new(code).field(setting).value(url);
         match url.split_once(':') {
             Some(("memory", "")) => Ok(StorageUrl::Memory { service_us: None }),
@@ -60,10 +72,11 @@ impl StorageUrl {
                 memory(&rest[1..]).map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit))
             }
             Some(("disk", path)) if !path.is_empty() => Ok(StorageUrl::Disk(path.into())),
-            Some(("kafka" | "raft" | "tree", _)) => {
-                Err(wrong(ErrorCode::Unimplemented).limit("disk:PATH or memory:"))
-            }
-            _ => Err(wrong(ErrorCode::InvalidArgument).limit("disk:PATH or memory:")),
+            Some(("tree", rest)) => TreeUrl::parse(rest)
+                .map(StorageUrl::Tree)
+                .map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit)),
+            Some(("kafka" | "raft", _)) => Err(wrong(ErrorCode::Unimplemented).limit(expected)),
+            _ => Err(wrong(ErrorCode::InvalidArgument).limit(expected)),
         }
     }
 
@@ -72,7 +85,7 @@ impl StorageUrl {
     pub fn strongest(&self) -> Durability {
         match self {
             StorageUrl::Memory { .. } => Durability::MEMORY,
-            StorageUrl::Disk(_) | StorageUrl::Node(_) => Durability::FSYNC,
+            StorageUrl::Disk(_) | StorageUrl::Tree(_) | StorageUrl::Node(_) => Durability::FSYNC,
         }
     }
 
@@ -82,6 +95,7 @@ impl StorageUrl {
         match self {
             StorageUrl::Memory { .. } => "memory:",
             StorageUrl::Disk(_) => "disk:",
+            StorageUrl::Tree(_) => "of a parent in a tree",
             StorageUrl::Node(_) => "of another node",
         }
     }
@@ -104,6 +118,7 @@ impl fmt::Display for StorageUrl {
                 service_us: Some(service_us),
             } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
+            StorageUrl::Tree(url) => url.fmt(f),
             StorageUrl::Node(address) => write!(f, "logs of the node at {address}"),
         }
     }
@@ -141,6 +156,7 @@ mod tests {
             ("memory:?service_us=5@0s,6", ErrorCode::InvalidArgument),
             ("memory:?service_us=5&x=1", ErrorCode::InvalidArgument),
             ("memory:?latency_us=5", ErrorCode::InvalidArgument),
+            ("tree:a", ErrorCode::InvalidArgument),
             ("ftp:x", ErrorCode::InvalidArgument),
             ("here", ErrorCode::InvalidArgument),
         ] {

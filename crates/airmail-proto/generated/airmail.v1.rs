@@ -916,6 +916,30 @@ pub struct Member {
     /// Its release.
     #[prost(string, tag = "14")]
     pub version: ::prost::alloc::string::String,
+    /// Its place in a tree, if it is in one.
+    #[prost(message, optional, tag = "15")]
+    pub tree: ::core::option::Option<TreeNode>,
+}
+/// The place of a node in a tree: the root has the logs, and each other node has them from its parent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TreeNode {
+    /// Its logs are those of a parent: it is not the root.
+    #[prost(bool, tag = "1")]
+    pub is_child: bool,
+    /// Name of its parent. Empty: it has none at present.
+    #[prost(string, tag = "2")]
+    pub parent: ::prost::alloc::string::String,
+    /// Nodes above it. 0 of a child: it has no way to the root at present.
+    #[prost(uint32, tag = "3")]
+    pub depth: u32,
+    #[prost(uint32, tag = "4")]
+    pub children: u32,
+    /// Half of the time that a question to the parent and its answer take.
+    #[prost(uint32, tag = "5")]
+    pub delay_us: u32,
+    /// How long something that it follows has not been at its end.
+    #[prost(uint32, tag = "6")]
+    pub behind_ms: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrainRequest {}

@@ -4,7 +4,7 @@ use crate::entropy::Entropy;
 use crate::plant::Plant;
 use airmail_broker::{ShardConfig, SweepSettings};
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
-use airmail_link::{LinkLimits, TowerLimits};
+use airmail_link::{CacheLimits, LinkLimits, TowerLimits};
 use airmail_log::journal::JournalConfig;
 use airmail_model::{Retention, Synced};
 use std::ops::RangeInclusive;
@@ -38,6 +38,16 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
         bug: plant.and_then(Plant::in_log),
         ..JournalConfig::default()
     }
+}
+
+/// Bounds of caches, in half of the runs: so small that hardly anything stays, or room for everything.
+#[must_use]
+pub fn cache(chance: &mut Entropy) -> Option<CacheLimits> {
+    chance.coin().then(|| CacheLimits {
+        bytes: chance.below(4) * (1 << chance.between(9, 18)),
+        fetch_bytes: 1 << chance.between(6, 16),
+        turn_bytes: 1 << chance.between(6, 16),
+    })
 }
 
 /// A log's durability: `fsync` but for two in `of`, of which each is one of the weaker two.

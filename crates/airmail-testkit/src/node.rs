@@ -145,8 +145,8 @@ pub fn after_shell(setting: &str, inner: &Command) -> Command {
     command
 }
 
-/// A running node. Killed when dropped. Where tests are run so ([`scale::is_apart`]), it is a gateway, and the node
-/// that has its logs is in another process.
+/// A running node. Killed when dropped. Where tests are run so ([`scale::is_apart`], [`scale::tree_depth`]), it is a
+/// gateway, or a leaf of a tree, and the node that has its logs is in another process.
 #[derive(Debug)]
 pub struct Node {
     child: Child,
@@ -194,14 +194,16 @@ impl Node {
         }
     }
 
-    /// Starts the node that has the logs, then the gateway.
+    /// Starts the node that has the logs, then those that have them from it.
     fn attempt_apart(divided: Divided) -> Result<Node, Refused> {
-        let tower = Node::attempt_whole(divided.tower)?;
-        let mut gateway = divided.gateway;
-        gateway.args(["--join", &tower.address("nodes")]);
-        let mut gateway = Node::attempt_whole(gateway)?;
-        gateway.tower = Some(Box::new(tower));
-        Ok(gateway)
+        let mut node = Node::attempt_whole(divided.tower)?;
+        for mut command in divided.between.into_iter().chain([divided.last]) {
+            command.args(Divided::join(&node.address("nodes")));
+            let mut below = Node::attempt_whole(command)?;
+            below.tower = Some(Box::new(node));
+            node = below;
+        }
+        Ok(node)
     }
 
     fn attempt_whole(mut command: Command) -> Result<Node, Refused> {

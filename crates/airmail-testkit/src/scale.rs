@@ -26,6 +26,11 @@ pub fn is_apart() -> bool {
     number("AIRMAIL_TEST_APART").is_some_and(|apart| apart > 0)
 }
 
+/// Links between every node that a test starts and the root of a tree that has its logs; 0: it has them itself.
+pub fn tree_depth() -> usize {
+    number("AIRMAIL_TEST_TREE").unwrap_or(0)
+}
+
 /// The backlog of the late subscriber, in bytes.
 pub fn backlog_bytes() -> usize {
     number("AIRMAIL_TEST_BACKLOG_MIB").unwrap_or(16) << 20

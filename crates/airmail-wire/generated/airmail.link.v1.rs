@@ -28,6 +28,10 @@ pub struct Hello {
     pub shard: u32,
     #[prost(uint32, tag = "9")]
     pub from_shard: u32,
+    /// Of a side that connects as a child in a tree: HOST:PORT where others reach it. Such a link is to all logs,
+    /// whichever shard has them; `shard` says nothing then.
+    #[prost(string, tag = "10")]
+    pub child_address: ::prost::alloc::string::String,
 }
 /// HMAC-SHA256 by the cluster's secret, over a word for the sender's side, the Hello of the side that connects
 /// and the other one's. Empty where there is no secret, which only loopback may be without.
@@ -80,6 +84,9 @@ pub struct Refused {
     /// In words, for a person.
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
+    /// HOST:PORT of another node that may be asked. Empty: none.
+    #[prost(string, tag = "3")]
+    pub instead: ::prost::alloc::string::String,
 }
 /// Nested message and enum types in `Refused`.
 pub mod refused {
@@ -109,6 +116,12 @@ pub mod refused {
         Shard = 5,
         /// The node has no storage that others may use.
         Role = 6,
+        /// In a tree: the node has no way to the root at the moment, or the other one is an ancestor of its.
+        Place = 7,
+        /// In a tree: the node is as far from the root as may be.
+        Depth = 8,
+        /// In a tree: the node has as many children as it may. `instead` is where the one with the fewest is.
+        Full = 9,
     }
     impl Why {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -124,6 +137,9 @@ pub mod refused {
                 Self::Name => "NAME",
                 Self::Shard => "SHARD",
                 Self::Role => "ROLE",
+                Self::Place => "PLACE",
+                Self::Depth => "DEPTH",
+                Self::Full => "FULL",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -136,6 +152,9 @@ pub mod refused {
                 "NAME" => Some(Self::Name),
                 "SHARD" => Some(Self::Shard),
                 "ROLE" => Some(Self::Role),
+                "PLACE" => Some(Self::Place),
+                "DEPTH" => Some(Self::Depth),
+                "FULL" => Some(Self::Full),
                 _ => None,
             }
         }
@@ -410,7 +429,7 @@ pub struct ToHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "to_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20"
     )]
     pub message: ::core::option::Option<to_host::Message>,
 }
@@ -452,6 +471,8 @@ pub mod to_host {
         Resume(super::Resume),
         #[prost(message, tag = "19")]
         Closing(super::Closing),
+        #[prost(message, tag = "20")]
+        Below(super::Below),
     }
 }
 /// A generation begins: whatever an earlier one asked is void.
@@ -460,6 +481,16 @@ pub struct Begin {}
 /// No append of the sender follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Closing {}
+/// In a tree, of a child to its parent: it is for the node, and of no generation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Below {
+    /// Children of the sender.
+    #[prost(uint32, tag = "1")]
+    pub children: u32,
+    /// The sender's time in microseconds, which comes back in the next heartbeat: so it learns how long the way is.
+    #[prost(uint64, tag = "2")]
+    pub asked_us: u64,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Open {
     #[prost(uint64, tag = "1")]
@@ -654,7 +685,7 @@ pub struct FromHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "from_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20"
     )]
     pub message: ::core::option::Option<from_host::Message>,
 }
@@ -698,6 +729,8 @@ pub mod from_host {
         Gained(super::Gained),
         #[prost(message, tag = "19")]
         Lost(super::LogId),
+        #[prost(message, tag = "20")]
+        Heartbeat(super::Heartbeat),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -862,6 +895,32 @@ pub struct Gained {
     #[prost(message, optional, tag = "2")]
     pub bounds: ::core::option::Option<Bounds>,
 }
+/// In a tree, of a parent to its child: it is for the node, and of no generation. The root renews its count all the
+/// time, and every node on the way adds itself to the path.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Heartbeat {
+    /// The start of the root, as in its Hello.
+    #[prost(uint64, tag = "1")]
+    pub boot: u64,
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+    /// From the root to the sender.
+    #[prost(message, repeated, tag = "3")]
+    pub path: ::prost::alloc::vec::Vec<Ancestor>,
+    /// Of the Below that this answers. 0: it answers none.
+    #[prost(uint64, tag = "4")]
+    pub asked_us: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ancestor {
+    #[prost(fixed64, tag = "1")]
+    pub node: u64,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// HOST:PORT where others reach it.
+    #[prost(string, tag = "3")]
+    pub address: ::prost::alloc::string::String,
+}
 /// What a node says of itself to all others. It travels with the datagrams of membership, from node to node, and is
 /// at most 1,024 bytes. A later one of the same start takes the place of an earlier one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -905,4 +964,28 @@ pub struct Card {
     /// The release that it is of.
     #[prost(string, tag = "15")]
     pub release: ::prost::alloc::string::String,
+    /// Of a node in a tree.
+    #[prost(message, optional, tag = "16")]
+    pub tree: ::core::option::Option<TreeCard>,
+}
+/// The place of a node in a tree, as it says of itself.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TreeCard {
+    /// Name of its parent. Empty: it is the root, or has no way to it.
+    #[prost(string, tag = "1")]
+    pub parent: ::prost::alloc::string::String,
+    /// Nodes above it. 0 of one with a parent in its settings: it has no way to the root.
+    #[prost(uint32, tag = "2")]
+    pub depth: u32,
+    #[prost(uint32, tag = "3")]
+    pub children: u32,
+    /// Half of the time that a question to the parent and its answer take.
+    #[prost(uint32, tag = "4")]
+    pub delay_us: u32,
+    /// Time for which something that it follows has not been at its end.
+    #[prost(uint32, tag = "5")]
+    pub behind_ms: u32,
+    /// Its logs are those of a parent.
+    #[prost(bool, tag = "6")]
+    pub is_child: bool,
 }

@@ -10,9 +10,9 @@ use crate::values::{
     bounds_from_wire, bounds_to_wire, durability_from_wire, durability_to_wire, extent_from_wire,
     extent_to_wire, log_from_wire, log_of, log_to_wire, need, refusal_from_wire, refusal_to_wire,
 };
-use airmail_link::FromHost;
+use airmail_link::{Ancestor, FromHost, Heartbeat};
 use airmail_log::{Completion, GapWhy, ReaderId, Tag, TopicSeen};
-use airmail_model::{AppendTime, MapEpoch, Sequence, bug};
+use airmail_model::{AppendTime, MapEpoch, NodeId, Sequence, bug};
 use bytes::Bytes;
 
 impl OnWire for FromHost {
@@ -30,6 +30,13 @@ impl OnWire for FromHost {
             FromHost::Behind { r, .. } => {
                 let behind = link_v1::OfReader { reader: r.0 };
                 (Some(Message::Behind(behind)), Bytes::new())
+            }
+            FromHost::Heartbeat {
+                heartbeat,
+                asked_us,
+            } => {
+                let heartbeat = heartbeat_to_wire(*heartbeat, asked_us);
+                (Some(Message::Heartbeat(heartbeat)), Bytes::new())
             }
         };
         let message = link_v1::FromHost {
@@ -68,6 +75,10 @@ impl OnWire for FromHost {
                 generation,
                 r: ReaderId(behind.reader),
             },
+            Message::Heartbeat(heartbeat) => FromHost::Heartbeat {
+                asked_us: heartbeat.asked_us,
+                heartbeat: Box::new(heartbeat_from_wire(heartbeat)),
+            },
             told => FromHost::Told {
                 generation,
                 completion: told_from_wire(told)?,
@@ -81,8 +92,38 @@ impl OnWire for FromHost {
                 completion: Completion::Batch { stored, .. },
                 ..
             } => stored.batch.bytes().len(),
-            FromHost::Range { .. } | FromHost::Told { .. } | FromHost::Behind { .. } => 0,
+            FromHost::Range { .. }
+            | FromHost::Told { .. }
+            | FromHost::Behind { .. }
+            | FromHost::Heartbeat { .. } => 0,
         }
+    }
+}
+
+fn heartbeat_to_wire(heartbeat: Heartbeat, asked_us: u64) -> link_v1::Heartbeat {
+    let path = heartbeat.path.into_iter().map(|above| link_v1::Ancestor {
+        node: above.node.0,
+        name: above.name,
+        address: above.address,
+    });
+    link_v1::Heartbeat {
+        boot: heartbeat.boot,
+        count: heartbeat.count,
+        path: path.collect(),
+        asked_us,
+    }
+}
+
+fn heartbeat_from_wire(heartbeat: link_v1::Heartbeat) -> Heartbeat {
+    let path = heartbeat.path.into_iter().map(|above| Ancestor {
+        node: NodeId(above.node),
+        name: above.name,
+        address: above.address,
+    });
+    Heartbeat {
+        boot: heartbeat.boot,
+        count: heartbeat.count,
+        path: path.collect(),
     }
 }
 

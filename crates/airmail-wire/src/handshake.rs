@@ -66,6 +66,16 @@ pub struct Between {
     pub to: u16,
 }
 
+/// A link that is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Its ends.
+    pub between: Between,
+    /// Where others reach the side that connects, if it does so as a child in a tree: then it has all logs by this link,
+    /// whichever shard they are at.
+    pub child_address: Option<String>,
+}
+
 /// Everything that one side needs for a handshake.
 #[derive(Clone, Debug)]
 pub struct Credentials {
@@ -100,6 +110,8 @@ pub struct Refusal {
     pub why: Why,
     /// In words.
     pub text: String,
+    /// Where another node is that may be asked.
+    pub instead: Option<String>,
 }
 
 impl Refusal {
@@ -108,6 +120,7 @@ impl Refusal {
         Refusal {
             why,
             text: text.into(),
+            instead: None,
         }
     }
 
@@ -117,6 +130,7 @@ impl Refusal {
         frame(Frame::Refused(link_v1::Refused {
             why: self.why.into(),
             text: self.text.clone(),
+            instead: self.instead.clone().unwrap_or_default(),
         }))
     }
 }
@@ -138,6 +152,7 @@ fn opened(bytes: Bytes) -> Result<Frame, HandshakeError> {
         Some(Frame::Refused(refused)) => Err(HandshakeError::Refused(Refusal {
             why: refused.why(),
             text: refused.text.escape_debug().to_string(),
+            instead: Some(refused.instead).filter(|instead| !instead.is_empty()),
         })),
         Some(frame) => Ok(frame),
         None => Err(out_of_turn("handshake_frame.frame")),
@@ -172,7 +187,7 @@ struct Hellos {
 }
 
 impl Credentials {
-    fn hello(&self, between: Between) -> link_v1::HandshakeFrame {
+    fn hello(&self, asked: &Asked) -> link_v1::HandshakeFrame {
         frame(Frame::Hello(link_v1::Hello {
             version_min: *self.versions.start(),
             version_max: *self.versions.end(),
@@ -181,8 +196,9 @@ impl Credentials {
             name: self.node.name.clone(),
             node: self.node.node.0,
             boot: self.node.boot,
-            shard: between.to.into(),
-            from_shard: between.from.into(),
+            shard: asked.between.to.into(),
+            from_shard: asked.between.from.into(),
+            child_address: asked.child_address.clone().unwrap_or_default(),
         }))
     }
 

@@ -29,6 +29,10 @@ impl OnWire for ToHost {
                 of,
                 call,
             } => (generation, resume_to_wire(of, call)),
+            ToHost::Below { children, asked_us } => {
+                let below = link_v1::Below { children, asked_us };
+                (0, bare(Message::Below(below)))
+            }
         };
         let message = link_v1::ToHost {
             generation,
@@ -47,6 +51,9 @@ impl OnWire for ToHost {
         Ok(match need(message, "to_host.message")? {
             Message::Begin(_) => ToHost::Begin { generation },
             Message::Closing(_) => ToHost::Closing { generation },
+            Message::Below(link_v1::Below { children, asked_us }) => {
+                ToHost::Below { children, asked_us }
+            }
             Message::Resume(link_v1::Resume { of, read }) => ToHost::Resume {
                 generation,
                 of: ReaderId(of),
@@ -72,7 +79,8 @@ impl OnWire for ToHost {
             ToHost::Begin { .. }
             | ToHost::Call { .. }
             | ToHost::Resume { .. }
-            | ToHost::Closing { .. } => 0,
+            | ToHost::Closing { .. }
+            | ToHost::Below { .. } => 0,
         }
     }
 }

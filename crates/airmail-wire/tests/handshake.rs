@@ -5,7 +5,7 @@
 use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::{Durability, LogId, NodeId, StorageName};
 use airmail_wire::handshake::{
-    Accepting, Between, Connecting, Credentials, HandshakeError, Heard, Known, Node, Offer,
+    Accepting, Asked, Between, Connecting, Credentials, HandshakeError, Heard, Known, Node, Offer,
     OfferedStorage, Refusal, Secret, Told, VERSIONS,
 };
 use airmail_wire::link_v1;
@@ -61,8 +61,11 @@ fn offer() -> Offer {
     }
 }
 
-fn to(shard: u16) -> Between {
-    Between { from: 3, to: shard }
+fn to(shard: u16) -> Asked {
+    Asked {
+        between: Between { from: 3, to: shard },
+        child_address: None,
+    }
 }
 
 fn sent(frame: &link_v1::HandshakeFrame) -> Bytes {
@@ -71,7 +74,7 @@ fn sent(frame: &link_v1::HandshakeFrame) -> Bytes {
 
 /// Both sides up to the point where the one that accepts knows the other.
 fn known(one: Credentials, other: Credentials) -> Result<(Connecting, Known), HandshakeError> {
-    let (mut connecting, hello) = Connecting::begin(one, to(2));
+    let (mut connecting, hello) = Connecting::begin(one, &to(2));
     let mut accepting = Accepting::new(other);
     let Heard::Send(hello) = accepting.step(sent(&hello))? else {
         panic!("known by a Hello");
@@ -95,7 +98,7 @@ fn refused(one: Credentials, other: Credentials) -> Refusal {
 #[test]
 fn who_has_the_secret_is_let_in_and_learns_what_the_other_has() {
     let (mut connecting, known) = known(one(), other()).unwrap();
-    assert_eq!((known.between, known.version), (to(2), 1));
+    assert_eq!((&known.link, known.version), (&to(2), 1));
     assert_eq!(known.peer, one().node);
     assert!(!connecting.trusts());
     let [proof, welcome] = known.welcome(&offer());
@@ -138,7 +141,7 @@ fn another_secret_gets_nowhere_on_either_side() {
     assert_eq!(refusal.text, "nodes other and one have different secrets");
 
     // One that accepts anybody cannot prove that it is of the cluster.
-    let (mut connecting, hello) = Connecting::begin(one(), to(0));
+    let (mut connecting, hello) = Connecting::begin(one(), &to(0));
     let mut accepting = Accepting::new(stranger.clone());
     let Heard::Send(hello) = accepting.step(sent(&hello)).unwrap() else {
         panic!("known by a Hello");
@@ -152,7 +155,7 @@ fn another_secret_gets_nowhere_on_either_side() {
 
 #[test]
 fn a_recorded_handshake_does_not_hold_again() {
-    let (mut connecting, hello) = Connecting::begin(one(), to(2));
+    let (mut connecting, hello) = Connecting::begin(one(), &to(2));
     let mut accepting = Accepting::new(other());
     let Heard::Send(answer) = accepting.step(sent(&hello)).unwrap() else {
         panic!("known by a Hello");
@@ -173,7 +176,7 @@ fn a_recorded_handshake_does_not_hold_again() {
 
 #[test]
 fn a_nodes_own_proof_does_not_hold_for_the_other_side() {
-    let (mut connecting, hello) = Connecting::begin(one(), to(0));
+    let (mut connecting, hello) = Connecting::begin(one(), &to(0));
     let Told::Send(proof) = connecting.step(sent(&hello)).unwrap() else {
         panic!("no proof was made");
     };
@@ -204,7 +207,7 @@ fn versions_are_a_range_and_the_highest_that_both_speak_is_spoken() {
 
 #[test]
 fn what_a_later_version_says_besides_in_its_hello_is_a_part_of_what_is_proven() {
-    let (_, hello) = Connecting::begin(one(), to(2));
+    let (_, hello) = Connecting::begin(one(), &to(2));
     let Some(Frame::Hello(inner)) = hello.frame else {
         panic!("no Hello");
     };
@@ -236,7 +239,7 @@ fn nodes_of_two_clusters_do_not_meet_and_one_of_none_yet_does() {
 
 #[test]
 fn a_refusal_is_told_with_its_reason_and_frames_out_of_turn_are_none() {
-    let (mut connecting, hello) = Connecting::begin(one(), to(0));
+    let (mut connecting, hello) = Connecting::begin(one(), &to(0));
     let refusal = Refusal::new(Why::Name, "one lives at another address");
     let error = connecting.step(sent(&refusal.frame())).unwrap_err();
     let HandshakeError::Refused(told) = error else {

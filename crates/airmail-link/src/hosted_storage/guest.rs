@@ -151,6 +151,8 @@ impl Guest {
                 self.has_closed |= self.generation == Some(generation);
                 None
             }
+            // For the node, which has taken it on its way.
+            Event::Message(ToHost::Below { .. }) => None,
         })
     }
 
@@ -436,7 +438,7 @@ impl Guest {
             let is_of_reader = match &message {
                 FromHost::Told { completion, .. } => completion.reader().is_some(),
                 FromHost::Range { .. } => true,
-                FromHost::Behind { .. } => false,
+                FromHost::Behind { .. } | FromHost::Heartbeat { .. } => false,
             };
             if let Err(message) = self.port.send(message) {
                 self.outgoing.push_front(message);

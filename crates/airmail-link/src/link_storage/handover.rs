@@ -158,7 +158,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 self.outgo(Outgoing::Start(again));
             }
             // Input: numbers that nobody used, or are gone, for which a reader needs no credit.
-            FromHost::Range { .. } => {}
+            // Input: numbers that nobody used, or are gone, for which a reader needs no credit.
+            FromHost::Range { .. } | FromHost::Heartbeat { .. } => {}
         }
     }
 

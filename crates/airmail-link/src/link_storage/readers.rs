@@ -9,10 +9,9 @@
 //! Invariants: `next` never goes back; a reader has one run at most; a run is of one reader.
 
 use super::edits::Edits;
-use airmail_log::{
-    Call, Completion, GapWhy, ReaderId, Refusal, Scope, ScopeFilter, Stored, WantEdit,
-};
-use airmail_model::{Extent, LogId, Sequence, bug};
+use crate::tiling::Tiling;
+use airmail_log::{Call, Completion, ReaderId, Refusal, Scope, ScopeFilter, Stored, WantEdit};
+use airmail_model::{LogId, Sequence, bug};
 use std::collections::BTreeMap;
 
 /// A reader of the owner.
@@ -20,10 +19,8 @@ use std::collections::BTreeMap;
 pub(super) struct LinkReader {
     log: LogId,
     scope: Box<Scope>,
-    /// The first number that its owner was not told of.
-    next: Sequence,
-    /// The owner was told of a range.
-    has_begun: bool,
+    /// Numbers that its owner was told of.
+    tiling: Tiling,
     /// Credit that its owner has given and no batch has used, in bytes. Below 0: overdrawn.
     credit: i64,
     /// Part of the credit that the far end has not been told of.
@@ -79,8 +76,7 @@ impl Readers {
         let reader = LinkReader {
             log,
             scope,
-            next: from,
-            has_begun: false,
+            tiling: Tiling::begin(from),
             credit: credit.into(),
             held_back: 0,
             debt: 0,
@@ -112,7 +108,7 @@ impl Readers {
 
     /// Where a reader stands.
     pub(super) fn next_of(&self, r: ReaderId) -> Option<Sequence> {
-        self.readers.get(&r).map(|reader| reader.next)
+        self.readers.get(&r).map(|reader| reader.tiling.next())
     }
 
     /// Takes all readers of a log, each with the run that the far end knows. Those that were stopped end.
@@ -212,7 +208,7 @@ impl Readers {
         Some(Call::Read {
             r: run,
             log: reader.log,
-            from: reader.next,
+            from: reader.tiling.next(),
             scope: reader.scope.clone(),
             credit: told,
         })
@@ -282,7 +278,7 @@ impl Readers {
     #[cfg(feature = "sabotage")]
     pub(super) fn skip_one(&mut self) {
         for reader in self.readers.values_mut() {
-            reader.next = reader.next.plus(1);
+            reader.tiling.skip_one();
         }
     }
 
@@ -346,12 +342,12 @@ impl Readers {
         if reader.is_stopped {
             return Reading::Nothing;
         }
-        if previous.plus(1) > reader.next {
+        if previous.plus(1) > reader.tiling.next() {
             return self.resumed(r);
         }
         let cut = match completion {
             Completion::Batch { stored, .. } => reader.batch(r, stored),
-            Completion::Gap { extent, why, .. } => reader.gap(r, extent, why),
+            Completion::Gap { extent, why, .. } => reader.tiling.gap(r, extent, why),
             // Input: a far end that tells something else as a range.
             _ => None,
         };
@@ -369,7 +365,7 @@ impl Readers {
             bug!("{run:?} is of {r:?}, which is not there");
             return Reading::Nothing;
         };
-        let (next, until) = (reader.next, reader.scope.until);
+        let (next, until) = (reader.tiling.next(), reader.scope.until);
         let (at, is_news) = match completion {
             Completion::Ended { why, .. } => {
                 let is_short = !reader.is_stopped && why.is_none();
@@ -414,11 +410,11 @@ impl Readers {
             // Input: a reader that its owner has stopped.
             return Reading::Nothing;
         };
-        if at.is_some_and(|at| at > reader.next) {
+        if at.is_some_and(|at| at > reader.tiling.next()) {
             return self.resumed(r);
         }
         reader.edits.effective(number);
-        let at = at.map(|_| reader.next);
+        let at = at.map(|_| reader.tiling.next());
         let edit = number;
         Reading::Tell(Completion::Effective { r, edit, at })
     }
@@ -453,44 +449,9 @@ impl LinkReader {
     }
 
     /// The part of a batch that is new, if any is.
-    fn batch(&mut self, r: ReaderId, mut stored: Stored) -> Option<Completion> {
+    fn batch(&mut self, r: ReaderId, stored: Stored) -> Option<Completion> {
         let bytes = i64::try_from(stored.batch.bytes().len()).unwrap_or(i64::MAX);
         self.credit = self.credit.saturating_sub(bytes);
-        let extent = self.new_part(stored.extent)?;
-        if extent == stored.extent {
-            return Some(Completion::Batch { r, stored });
-        }
-        stored.extent = extent;
-        let base = stored.base;
-        let is_new = |index: u16, _| base.plus(index.into()) >= extent.first;
-        let Some(slice) = stored.batch.slice(is_new) else {
-            // Input: a batch whose last numbers have no records.
-            let why = GapWhy::Unused;
-            return Some(Completion::Gap { r, extent, why });
-        };
-        stored.batch = slice.to_batch();
-        Some(Completion::Batch { r, stored })
-    }
-
-    /// The part of a gap that is new, if any is.
-    fn gap(&mut self, r: ReaderId, extent: Extent, why: GapWhy) -> Option<Completion> {
-        self.has_begun = true;
-        let extent = self.new_part(extent)?;
-        Some(Completion::Gap { r, extent, why })
-    }
-
-    /// The numbers of an extent that were not told; from now on they are. The first batch of all may begin before
-    /// the number that was asked for.
-    fn new_part(&mut self, extent: Extent) -> Option<Extent> {
-        if extent.last < self.next {
-            return None;
-        }
-        let mut part = extent;
-        if self.has_begun {
-            part.first = part.first.max(self.next);
-        }
-        self.has_begun = true;
-        self.next = extent.next();
-        Some(part)
+        self.tiling.batch(r, stored)
     }
 }

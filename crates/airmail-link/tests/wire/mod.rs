@@ -12,6 +12,7 @@
 
 pub(crate) mod flaky;
 pub(crate) mod line;
+pub(crate) mod tree;
 
 use airmail_link::{
     FromHost, HostedStorage, LinkLimits, LinkStorage, LogHomes, Port, ToHost, Tower, TowerLimits,

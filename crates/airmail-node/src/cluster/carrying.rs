@@ -6,12 +6,16 @@
 //!
 //! A link on which nothing is said carries signs of life, so that one whose other end stands still or is cut off is
 //! found long before TCP would. They come from the shard's own thread: one that has no turns is silent.
+//!
+//! Nodes have words of their own for each other, which are no port's: of those the last one that was not sent is, before
+//! what the port says ([`Words`]), and what comes is shown to the node first.
 
 use super::link_end::LinkEnd;
 use crate::metrics::cluster::LinkMeters;
 use airmail_log::Waker;
 use airmail_wire::{Carrier, FrameReader, FrameWriter, OnWire, PortLimits, WirePort, wire_port};
 use bytes::Buf as _;
+use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -57,7 +61,30 @@ struct Happened {
 pub(super) struct Carrying<Out, In> {
     carrier: Carrier<Out, In>,
     woken: Arc<Woken>,
+    words: Arc<Words<Out>>,
 }
+
+/// Words of the node that go over a link: a later one takes the place of one that was not sent.
+#[derive(Debug)]
+pub(super) struct Words<Out> {
+    last: Mutex<Option<Out>>,
+    woken: Arc<Woken>,
+}
+
+impl<Out> Words<Out> {
+    /// Sends a word.
+    pub(super) fn say(&self, word: Out) {
+        *self.last.lock() = Some(word);
+        self.woken.to_send.notify_one();
+    }
+
+    fn take(&self) -> Option<Out> {
+        self.last.lock().take()
+    }
+}
+
+/// Looks at what comes first: what is for the node is not given back.
+pub(super) type Hear<'a, In> = &'a (dyn Fn(In) -> Option<In> + Send + Sync);
 
 impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
     /// A port, whose owner is woken by `owner`, and whoever carries for it.
@@ -69,15 +96,29 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
             wakes.room.notify_one();
         });
         let (port, carrier) = wire_port(PortLimits::default(), owner, waker);
-        (port, Carrying { carrier, woken })
+        let words = Arc::new(Words {
+            last: Mutex::new(None),
+            woken: Arc::clone(&woken),
+        });
+        let carrying = Carrying {
+            carrier,
+            woken,
+            words,
+        };
+        (port, carrying)
+    }
+
+    /// Words of the node that go over the connection that there is.
+    pub(super) fn words(&self) -> Arc<Words<Out>> {
+        Arc::clone(&self.words)
     }
 
     /// Carries over a connection, of which `reader` has what has come already, until it ends.
     pub(super) async fn carry(
         &self,
-        mut stream: TcpStream,
-        reader: FrameReader,
+        (mut stream, reader): (TcpStream, FrameReader),
         meters: &LinkMeters,
+        hear: Hear<'_, In>,
         stop: &CancellationToken,
     ) -> LinkEnd {
         let (read, write) = stream.split();
@@ -86,20 +127,21 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         meters.links.inc();
         // Dropped in mid-write at the worst: the connection is of no use then.
         let end = tokio::select! {
-            Err(end) = self.receive(read, reader, (meters, &happened)) => end,
+            Err(end) = self.receive((read, reader), hear, (meters, &happened)) => end,
             Err(end) = self.send(write, (meters, &happened)) => end,
             Err(end) = self.watch((meters, &happened)) => end,
             () = stop.cancelled() => LinkEnd::Stopping,
         };
         meters.links.dec();
         self.carrier.cut();
+        self.words.take();
         end
     }
 
     async fn receive(
         &self,
-        mut read: ReadHalf<'_>,
-        mut reader: FrameReader,
+        (mut read, mut reader): (ReadHalf<'_>, FrameReader),
+        hear: Hear<'_, In>,
         (meters, happened): (&LinkMeters, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         loop {
@@ -115,8 +157,10 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
                 let Some(message) = reader.message()? else {
                     break;
                 };
-                self.carrier.give(message);
-                has_given = true;
+                if let Some(message) = hear(message) {
+                    self.carrier.give(message);
+                    has_given = true;
+                }
             }
             if has_given {
                 self.carrier.wake();
@@ -136,6 +180,9 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
     ) -> Result<Infallible, LinkEnd> {
         let mut writer = FrameWriter::default();
         loop {
+            if let Some(word) = self.words.take() {
+                writer.put(word);
+            }
             while writer.remaining() < WRITE_BYTES {
                 let Some(message) = self.carrier.take() else {
                     break;
@@ -240,7 +287,9 @@ mod tests {
         let meters = ClusterMetrics::default().link_meters("other");
         let reader = FrameReader::new(FRAME_BYTES_MAX);
         let stop = CancellationToken::new();
-        let end = carrying.carry(stream, reader, &meters, &stop).await;
+        let end = carrying
+            .carry((stream, reader), &meters, &Some, &stop)
+            .await;
         assert!(matches!(end, LinkEnd::Silent), "{end}");
         assert_eq!(meters.silences.get(), 1);
         let mut heard = Vec::new();

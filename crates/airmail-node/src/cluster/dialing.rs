@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost};
 use airmail_log::{LogStorage, Waker};
 use airmail_membership::MemberId;
-use airmail_wire::handshake::{Between, HandshakeError, Node, Offer};
+use airmail_wire::handshake::{Asked, Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -30,12 +30,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Time that a connection may take: if it takes longer, something was lost on the way, and another attempt is sooner
 /// there than the system's next.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+pub(super) const PATIENCE: Duration = Duration::from_millis(1_500);
 /// Time that a name may be in use: longer than links last whose other end is gone.
-const NAME_PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const NAME_PATIENCE: Duration = Duration::from_secs(15);
 /// Pauses between attempts.
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+pub(super) const PAUSE_MIN: Duration = Duration::from_millis(20);
+pub(super) const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Where the other node is, and what it has.
 #[derive(Clone, Debug)]
@@ -52,22 +52,27 @@ pub(crate) struct Remote {
 }
 
 /// A connection that has led to a node.
-struct Dialed {
-    greeting: Greeting,
-    peer: Node,
-    offer: Offer,
-    local: IpAddr,
+pub(super) struct Dialed {
+    pub(super) greeting: Greeting,
+    pub(super) peer: Node,
+    pub(super) offer: Offer,
+    /// Address of this machine on the way to it.
+    pub(super) local: IpAddr,
     /// The node as a member, if it takes datagrams.
-    member: Option<MemberId>,
+    pub(super) member: Option<MemberId>,
 }
 
-/// A connection to a shard of the node at an address, with what that has.
-async fn dial(address: &str, identity: &Identity, between: Between) -> Result<Dialed, LinkEnd> {
+/// A connection to the node at an address for a link, with what that node has.
+pub(super) async fn dial(
+    address: &str,
+    identity: &Identity,
+    asked: &Asked,
+) -> Result<Dialed, LinkEnd> {
     let connected = timeout(PATIENCE, TcpStream::connect(address)).await;
     let stream = connected.map_err(|_| LinkEnd::Silent)??;
     let (local, reached) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
     let mut greeting = Greeting::new(stream)?;
-    let (peer, offer) = greeting.ask(identity, between).await?;
+    let (peer, offer) = greeting.ask(identity, asked).await?;
     let member = offer.membership.map(|port| {
         let address = (reached, port).into();
         MemberId::new(&*peer.name, peer.node, peer.boot, address)
@@ -95,7 +100,7 @@ async fn dial_any(
     identity: &Identity,
 ) -> Result<(String, Dialed), Vec<NotFound>> {
     let attempts = addresses.iter().map(|address| async move {
-        let dialed = dial(address, identity, Between::default()).await;
+        let dialed = dial(address, identity, &Asked::default()).await;
         (address.clone(), dialed)
     });
     let mut attempts: FuturesUnordered<_> = attempts.collect();
@@ -124,7 +129,7 @@ fn is_refusal(end: &LinkEnd) -> bool {
 }
 
 /// Whether a refusal is that of a name in use, which may be this node's from before.
-fn is_of_name(end: &LinkEnd) -> bool {
+pub(super) fn is_of_name(end: &LinkEnd) -> bool {
     matches!(end, LinkEnd::Handshake(HandshakeError::Refused(refusal)) if refusal.why == Why::Name)
 }
 
@@ -294,7 +299,11 @@ impl Dialer {
     /// One connection, from its beginning to its end.
     async fn once(&self, stop: &CancellationToken) -> LinkEnd {
         let remote = &self.remote;
-        let dialed = match dial(&remote.address, &remote.identity, self.between).await {
+        let asked = Asked {
+            between: self.between,
+            child_address: None,
+        };
+        let dialed = match dial(&remote.address, &remote.identity, &asked).await {
             Ok(dialed) => dialed,
             Err(end) => return end,
         };
@@ -308,7 +317,9 @@ impl Dialer {
         self.set_up(true);
         let (stream, reader) = dialed.greeting.into_parts();
         let meters = cluster.link_meters(&remote.peer.name);
-        self.carrying.carry(stream, reader, &meters, stop).await
+        self.carrying
+            .carry((stream, reader), &meters, &Some, stop)
+            .await
     }
 
     fn set_up(&self, is_up: bool) {

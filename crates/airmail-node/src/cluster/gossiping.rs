@@ -7,12 +7,13 @@
 
 use super::knowledge::{Event, Knowledge};
 use super::resolving::Resolving;
+use super::tree::Tree;
 use super::view::{ClusterView, Seen};
 use crate::config::peers::PeerAddress;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
 use crate::shards::Shards;
-use airmail_membership::{Card, DATAGRAM_BYTES_MAX, Datagram, MemberId, Standing};
+use airmail_membership::{Card, DATAGRAM_BYTES_MAX, Datagram, MemberId, Standing, TreeCard, Ways};
 use airmail_model::Mono;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Nodes, ServingNode};
@@ -38,6 +39,8 @@ pub(crate) struct Gossiping {
     pub(crate) knowledge: Knowledge,
     /// The others of a fixed list.
     pub(crate) peers: Vec<PeerAddress>,
+    /// Its place in a tree, if others may connect.
+    pub(crate) tree: Option<Tree>,
     pub(crate) view: ClusterView,
     pub(crate) shards: Shards,
     pub(crate) metrics: Arc<Metrics>,
@@ -151,10 +154,18 @@ impl Gossiping {
         let card = Card {
             connections,
             draining: self.view.seen().drains,
-            unlinked: self.metrics.cluster.links.unlinked(),
+            ways: Ways {
+                unlinked: self.metrics.cluster.links.unlinked(),
+                tree: self.tree.as_ref().map(Tree::card).filter(is_in_tree),
+            },
             ..own.clone()
         };
-        let is_news = (card.draining, &card.unlinked) != (own.draining, &own.unlinked);
+        // Who cannot be reached by whom is told at once.
+        let urgent = |card: &Card| {
+            let parent = card.ways.tree.as_ref().map(|tree| tree.parent.clone());
+            (card.draining, card.ways.unlinked.clone(), parent)
+        };
+        let is_news = urgent(&card) != urgent(own);
         if card != *own {
             if is_news {
                 told.version = 0;
@@ -195,6 +206,11 @@ impl Gossiping {
                 .for_each(|shard| shard.serve_nodes(&nodes));
         }
     }
+}
+
+/// Whether a node has to do with a tree: of one that has neither parent nor child nobody needs to know.
+fn is_in_tree(card: &TreeCard) -> bool {
+    card.is_child || card.children > 0
 }
 
 fn complain(troubles: &mut LoggingRateLimit, error: &std::io::Error) {

@@ -3,7 +3,7 @@
 use super::credentials::Identity;
 use super::link_end::LinkEnd;
 use airmail_wire::handshake::{
-    Accepting, Between, Connecting, HELLO_BYTES_MAX, Heard, Known, Node, Offer, Told,
+    Accepting, Asked, Connecting, HELLO_BYTES_MAX, Heard, Known, Node, Offer, Told,
 };
 use airmail_wire::{FRAME_BYTES_MAX, FrameReader, FrameWriter, link_v1};
 use bytes::Bytes;
@@ -59,19 +59,19 @@ impl Greeting {
     pub(super) async fn ask(
         &mut self,
         identity: &Identity,
-        between: Between,
+        asked: &Asked,
     ) -> Result<(Node, Offer), LinkEnd> {
-        let asked = timeout(PATIENCE, self.ask_in_time(identity, between)).await;
-        let asked = asked.unwrap_or(Err(LinkEnd::Silent));
-        self.tell_refusal(asked).await
+        let answer = timeout(PATIENCE, self.ask_in_time(identity, asked)).await;
+        let answer = answer.unwrap_or(Err(LinkEnd::Silent));
+        self.tell_refusal(answer).await
     }
 
     async fn ask_in_time(
         &mut self,
         identity: &Identity,
-        between: Between,
+        asked: &Asked,
     ) -> Result<(Node, Offer), LinkEnd> {
-        let (mut connecting, hello) = Connecting::begin(identity.credentials()?, between);
+        let (mut connecting, hello) = Connecting::begin(identity.credentials()?, asked);
         self.send([&hello]).await?;
         loop {
             match connecting.step(self.frame().await?)? {

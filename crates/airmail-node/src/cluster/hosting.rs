@@ -3,14 +3,18 @@
 //! Connections are accepted where the node was started, and greeted there. Whoever is let in is handed to the
 //! thread of the shard that it asks for: what it says goes to that shard's storage through a port, which is
 //! kept for the next one when the connection ends.
+//!
+//! A child in a tree asks for no shard: each of its links is to all logs, by one of the shards here. Whether it may be a
+//! child is a matter of this node's place in the tree.
 
 use super::carrying::Carrying;
 use super::credentials::Identity;
 use super::greeting::Greeting;
 use super::link_end::LinkEnd;
+use super::tree::Tree;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
-use airmail_link::{FromHost, HostPort, ToHost};
+use airmail_link::{Ancestor, FromHost, HostPort, ToHost};
 use airmail_log::Waker;
 use airmail_model::NodeId;
 use airmail_wire::FrameReader;
@@ -103,6 +107,7 @@ struct Peers {
 struct Peer {
     node: NodeId,
     boot: u64,
+    is_child: bool,
     links: BTreeMap<Between, Link>,
 }
 
@@ -124,12 +129,22 @@ struct Admitted {
     before: Option<CancellationToken>,
 }
 
+/// Shards, as links of others come to them, in order.
+#[derive(Debug)]
+pub(crate) struct HostShards {
+    /// To the logs of the shard itself.
+    pub(crate) own: Vec<Arc<HostShard>>,
+    /// To all logs.
+    pub(crate) all: Vec<Arc<HostShard>>,
+}
+
 /// Everything that links of others need.
 #[derive(Debug)]
 pub(crate) struct Hosting {
     identity: Identity,
     offer: Offer,
-    shards: Vec<Arc<HostShard>>,
+    shards: HostShards,
+    tree: Tree,
     peers: Mutex<Peers>,
     refused: Mutex<LoggingRateLimit>,
     metrics: Arc<Metrics>,
@@ -156,6 +171,9 @@ impl Drop for Place {
                 peer.links.remove(&self.between);
             }
             if peer.links.is_empty() {
+                if peer.is_child {
+                    self.hosting.tree.child_gone(&self.name);
+                }
                 peers.by_name.remove(&self.name);
             }
         }
@@ -167,17 +185,24 @@ impl Hosting {
     pub(crate) fn new(
         identity: Identity,
         offer: Offer,
-        shards: Vec<Arc<HostShard>>,
+        shards: HostShards,
+        tree: Tree,
         metrics: Arc<Metrics>,
     ) -> Hosting {
         Hosting {
             identity,
             offer,
             shards,
+            tree,
             peers: Mutex::default(),
             refused: Mutex::default(),
             metrics,
         }
+    }
+
+    /// The node's place in a tree.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// Accepts connections until `stop`.
@@ -239,6 +264,7 @@ impl Hosting {
         }
         let carrying = shard.carrying().map_err(LinkEnd::from);
         let carrying = greeting.tell_refusal(carrying).await?;
+        let child = known.link.child_address.as_ref().map(|_| ());
         let (stream, reader) = match self.let_in(greeting, known).await {
             Ok(parts) => parts,
             Err(end) => {
@@ -252,8 +278,26 @@ impl Hosting {
         let carried = runtime.spawn(async move {
             let (name, Between { from, to }) = (&place.name, place.between);
             tracing::info!(name, from, to, %address, "a link has begun");
+            let words = carrying.words();
+            // One of a child's links is enough to know each other by.
+            let tree = child.filter(|_| from == 0).map(|()| &place.hosting.tree);
+            if let Some(tree) = tree {
+                tree.child_linked(name, &words);
+            }
+            let hear = |message| match message {
+                ToHost::Below { children, asked_us } => {
+                    if let Some(tree) = tree {
+                        tree.child_said(name, (children, asked_us), &words);
+                    }
+                    None
+                }
+                other => Some(other),
+            };
             let end = match TcpStream::from_std(stream) {
-                Ok(stream) => carrying.carry(stream, reader, &meters, &stop).await,
+                Ok(stream) => {
+                    let connection = (stream, reader);
+                    carrying.carry(connection, &meters, &hear, &stop).await
+                }
                 Err(error) => error.into(),
             };
             tracing::info!(name, from, to, %address, %end, "a link has ended");
@@ -284,20 +328,14 @@ impl Hosting {
 
     /// Whether a node that has the secret is let in: to which shard, until when.
     fn admit(self: &Arc<Self>, known: &Known) -> Result<Admitted, Refusal> {
-        let Some(shard) = self.shards.get(usize::from(known.between.to)) else {
-            let text = format!(
-                "shard {}: this node has {}",
-                known.between.to,
-                self.shards.len()
-            );
-            return Err(Refusal::new(Why::Shard, text));
-        };
-        let asks = &known.peer;
+        let shard = self.shards.of(known)?;
+        let (asks, child) = (&known.peer, &known.link.child_address);
         let mut peers = self.peers.lock();
         let Peers { by_name, links } = &mut *peers;
         let peer = by_name.entry(asks.name.clone()).or_insert_with(|| Peer {
             node: asks.node,
             boot: asks.boot,
+            is_child: child.is_some(),
             links: BTreeMap::new(),
         });
         if peer.node != asks.node {
@@ -311,11 +349,25 @@ impl Hosting {
             let text = format!("node {} has been started again since", asks.name);
             return Err(Refusal::new(Why::Name, text));
         }
+        let child_of = |address: &String| {
+            self.tree.admit(&Ancestor {
+                node: asks.node,
+                name: asks.name.clone(),
+                address: address.clone(),
+            })
+        };
+        if let Some(Err(refusal)) = child.as_ref().map(child_of) {
+            if peer.links.is_empty() {
+                by_name.remove(&asks.name);
+            }
+            return Err(refusal);
+        }
         if peer.boot < asks.boot {
             peer.boot = asks.boot;
             peer.links.values().for_each(|link| link.stop.cancel());
         }
-        let between = known.between;
+        peer.is_child = child.is_some();
+        let between = known.link.between;
         *links += 1;
         let number = *links;
         let (stop, ended) = (shard.stop.child_token(), CancellationToken::new());
@@ -345,13 +397,32 @@ impl Hosting {
     }
 }
 
+impl HostShards {
+    /// The shard that a link is to.
+    fn of(&self, known: &Known) -> Result<&Arc<HostShard>, Refusal> {
+        let Between { from, to } = known.link.between;
+        if known.link.child_address.is_some() {
+            let place = usize::from(from) % self.all.len().max(1);
+            let none = || Refusal::new(Why::Role, "this node has no shard");
+            return self.all.get(place).ok_or_else(none);
+        }
+        let none = || {
+            let text = format!("shard {to}: this node has {}", self.own.len());
+            Refusal::new(Why::Shard, text)
+        };
+        self.own.get(usize::from(to)).ok_or_else(none)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
+    use airmail_link::{TreeInput, TreeLimits, TreeNode};
     use airmail_log::{LogStorage as _, memory};
+    use airmail_model::clock::SystemClock;
     use airmail_model::{Mono, Now, Wall};
-    use airmail_wire::handshake::HandshakeError;
+    use airmail_wire::handshake::{Asked, HandshakeError};
     use std::sync::mpsc::{Receiver, sync_channel};
     use tokio::io::AsyncReadExt as _;
 
@@ -391,10 +462,22 @@ mod tests {
             };
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
+            let own = Ancestor {
+                node: NodeId(1),
+                name: "tower".to_owned(),
+                address: address.to_string(),
+            };
+            let mut place = TreeNode::root(own, 1, TreeLimits::default());
+            place.step(Mono(1), TreeInput::Tick);
+            let tree = Tree::new(place, Arc::new(SystemClock::new()));
             let hosting = Arc::new(Hosting::new(
                 identity("tower", 1, 1),
                 offer,
-                vec![shard],
+                HostShards {
+                    own: vec![Arc::clone(&shard)],
+                    all: vec![shard],
+                },
+                tree,
                 Arc::default(),
             ));
             let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -410,7 +493,11 @@ mod tests {
         async fn ask(&self, who: &Identity, from: u16, to: u16) -> Result<TcpStream, LinkEnd> {
             let stream = TcpStream::connect(self.address).await?;
             let mut greeting = Greeting::new(stream)?;
-            greeting.ask(who, Between { from, to }).await?;
+            let asked = Asked {
+                between: Between { from, to },
+                child_address: None,
+            };
+            greeting.ask(who, &asked).await?;
             Ok(greeting.into_parts().0)
         }
 

@@ -3,6 +3,7 @@
 use super::credentials::Identity;
 use super::gossiping::Gossiping;
 use super::knowledge::Knowledge;
+use super::tree::Tree;
 use super::view::ClusterView;
 use crate::StartError;
 use crate::config::Config;
@@ -44,6 +45,8 @@ pub(crate) struct Joined {
     pub(crate) identity: Identity,
     /// Its socket.
     pub(crate) socket: UdpSocket,
+    /// Its place in a tree, if others may connect.
+    pub(crate) tree: Option<Tree>,
 }
 
 /// The view of a node that is of no cluster yet.
@@ -120,6 +123,10 @@ impl Joined {
         } else {
             clients
         };
+        if let Some(tree) = &self.tree {
+            // Nobody else sets it.
+            let _ = metrics.cluster.tree.set(tree.clone());
+        }
         let card = card(config, Some(&self.identity), clients);
         let node = self.identity.node();
         let id = MemberId::new(&*node.name, node.node, node.boot, address);
@@ -147,6 +154,7 @@ impl Joined {
             socket: socket.map_err(system("cluster datagrams"))?,
             knowledge,
             peers,
+            tree: self.tree,
             view: view.clone(),
             shards: shards.clone(),
             metrics: Arc::clone(metrics),
@@ -156,7 +164,7 @@ impl Joined {
 }
 
 /// Where other nodes send datagrams to this one, which has bound `bound`.
-fn advertised(config: &Config, bound: SocketAddr) -> Result<SocketAddr, StartError> {
+pub(crate) fn advertised(config: &Config, bound: SocketAddr) -> Result<SocketAddr, StartError> {
     let advertised = config.cluster.advertised.as_str();
     if advertised.is_empty() {
         return Ok(if bound.ip().is_unspecified() {

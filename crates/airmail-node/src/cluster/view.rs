@@ -144,7 +144,18 @@ impl Seen {
         let cards = live.filter_map(|member| member.card.as_ref());
         let cards: Vec<&Card> = std::iter::once(&self.own).chain(cards).collect();
         for card in &cards {
-            for unlinked in &card.unlinked {
+            if card
+                .ways
+                .tree
+                .as_ref()
+                .is_some_and(|tree| tree.is_child && tree.depth == 0)
+            {
+                faults.push(format!(
+                    "node {} has no way to the root of its tree",
+                    card.name
+                ));
+            }
+            for unlinked in &card.ways.unlinked {
                 faults.push(format!("node {} has no link to {unlinked}", card.name));
             }
         }
@@ -316,7 +327,7 @@ mod tests {
         assert_eq!(seen(own.clone(), Vec::new()).faults(Mono(0)), [""; 0]);
         let down = member(card("b", "10.0.0.2:7400"), Standing::Down);
         let mut cut = card("c", "10.0.0.3:7400");
-        cut.unlinked = vec!["a".into()];
+        cut.ways.unlinked = vec!["a".into()];
         let cut = member(cut, Standing::Live);
         let left = member(card("d", "10.0.0.4:7400"), Standing::Left);
         let faults = seen(own, vec![down, cut, left]).faults(Mono(9_000_000_000));

@@ -146,6 +146,24 @@ pub const SETTINGS: &[Setting] = &[
         cluster.secret_file,
         "A file of at least 32 bytes, the same on all nodes. Empty: they are on this machine alone."
     ),
+    number!(
+        "tree",
+        "depth_max",
+        tree.depth_max,
+        "Most nodes on a way from the root of a tree, both ends included, 2 to 32."
+    ),
+    number!(
+        "tree",
+        "children_max",
+        tree.children_max,
+        "Most children of a node, 1 to 128: one too many is sent on to the child that has the fewest."
+    ),
+    text!(
+        "cache",
+        "bytes",
+        link_cache,
+        "Memory in which a node without role tower keeps what was read for its clients; 0: none."
+    ),
     text!(
         "listen",
         "address",
@@ -210,7 +228,7 @@ pub const SETTINGS: &[Setting] = &[
         "log",
         "url",
         log_url,
-        "The storage: disk:PATH or memory: (empty: disk, in node.data)."
+        "The storage: disk:PATH, memory:, or a parent's, tree://HOST:PORT (empty: disk, in node.data)."
     ),
     text!(
         "log",

@@ -121,6 +121,10 @@ impl Config {
             let wrong = |limit: String| Err(invalid(&setting(*name)).value(url).limit(limit));
             match url {
                 StorageUrl::Node(_) => {}
+                StorageUrl::Tree(_) if !name.is_first() => {
+                    return wrong("disk:PATH or memory:: a tree has all logs".to_owned());
+                }
+                StorageUrl::Tree(_) => {}
                 StorageUrl::Memory { .. } => memory_first |= name.is_first(),
                 StorageUrl::Disk(_) if memory_first => {
                     return wrong(

@@ -1,10 +1,12 @@
 //! Metrics of the cluster: its members as this node sees them, and this node's links to others.
 
 use crate::cluster::link_states::LinkStates;
+use crate::cluster::tree::Tree;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::sync::OnceLock;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -18,6 +20,8 @@ pub(crate) struct ClusterMetrics {
     pub(crate) dropped: Counter,
     /// The links that this node keeps.
     pub(crate) links: LinkStates,
+    /// Its place in a tree, if it has to do with one.
+    pub(crate) tree: OnceLock<Tree>,
     members: Family<Labels, Gauge>,
     link_bytes: Family<Labels, Counter>,
     link_count: Family<Labels, Gauge>,
@@ -102,10 +106,60 @@ impl ClusterMetrics {
             "Bytes of batches that wait to be sent on links to another node",
             self.link_waiting.clone(),
         );
+        if let Some(tree) = self.tree.get() {
+            register_tree(tree, registry);
+        }
         registry.register(
             "airmail_link_silences",
             "Times that a link to another node brought nothing for 900 ms, not even a sign of life",
             self.link_silences.clone(),
         );
     }
+}
+
+/// The place of this node in a tree, and what it has from its parent.
+fn register_tree(tree: &Tree, registry: &mut Registry) {
+    let place = tree.card();
+    let mut gauge = |name: &str, help: &str, value: i64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value);
+        registry.register(name, help, gauge);
+    };
+    gauge(
+        "airmail_tree_depth",
+        "Nodes above this one in its tree; -1: it has no way to the root",
+        if place.is_child && place.depth == 0 {
+            -1
+        } else {
+            place.depth.into()
+        },
+    );
+    gauge(
+        "airmail_tree_children",
+        "Nodes that have their logs from this one",
+        place.children.into(),
+    );
+    gauge(
+        "airmail_tree_delay_us",
+        "Half of the time that a question to the parent and its answer take",
+        place.delay_us.into(),
+    );
+    gauge(
+        "airmail_tree_behind_ms",
+        "Time for which something that is followed in the parent has not been at its end",
+        place.behind_ms.into(),
+    );
+    let cache = tree.cache();
+    gauge(
+        "airmail_tree_cache_bytes",
+        "Memory that what the parent gave takes",
+        i64::try_from(cache.bytes).unwrap_or(i64::MAX),
+    );
+    let fetched = Counter::<u64>::default();
+    fetched.inc_by(cache.fetched_bytes);
+    registry.register(
+        "airmail_tree_fetched_bytes",
+        "Bytes of batches that the parent gave",
+        fetched,
+    );
 }

@@ -1,21 +1,28 @@
-//! The storage of a node, wherever it is: of its own, which other processes may use, or of another node.
+//! The storage of a node, wherever it is: of its own, which other processes may use, of another node, or of a parent in
+//! a tree, which children of its may use in turn.
 
-use super::{OpenedStorages, Standing, StorageSet};
+use super::storage_set::{Arrivals, boxed, link_limits, shared};
+use super::{Standing, StorageSet, TreeUrl};
 use crate::StartError;
+use crate::cluster::climbing::{Climber, Parent};
 use crate::cluster::credentials::{self, Identity};
 use crate::cluster::dialing::{Dialer, NotFound, Remote};
-use crate::cluster::hosting::{HostShard, Hosting};
+use crate::cluster::hosting::{HostShard, HostShards, Hosting};
 use crate::cluster::membership::{self, Joined};
+use crate::cluster::tree::Tree;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use airmail_link::LinkLimits;
+use airmail_link::{
+    Ancestor, CacheLimits, CachedStorage, HostPort, LinkLimits, LinkStorage, TreeLimits, TreeNode,
+};
 use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
 use airmail_wire::handshake::{Offer, OfferedStorage};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +49,10 @@ pub(crate) struct NodeStorage {
 pub(crate) struct ShardLinks {
     /// Those that it keeps to the node whose storage it uses.
     pub(crate) dialers: Vec<Dialer>,
+    /// The one that it keeps to its parent in a tree.
+    pub(crate) climber: Option<Climber>,
     /// Those that others keep to it.
-    pub(crate) host: Option<Arc<HostShard>>,
+    pub(crate) hosts: Vec<Arc<HostShard>>,
 }
 
 impl ShardLinks {
@@ -53,12 +62,13 @@ impl ShardLinks {
         for dialer in self.dialers {
             own.spawn(dialer.keep(stop.clone()));
         }
-        if let Some(host) = &self.host {
-            host.begin();
+        if let Some(climber) = self.climber {
+            own.spawn(climber.keep(stop.clone()));
         }
+        self.hosts.iter().for_each(|host| host.begin());
         RunningLinks {
             _own: own,
-            host: self.host,
+            hosts: self.hosts,
         }
     }
 }
@@ -66,15 +76,13 @@ impl ShardLinks {
 /// Links of a shard that runs. Its own end when this is dropped.
 pub(crate) struct RunningLinks {
     _own: JoinSet<()>,
-    host: Option<Arc<HostShard>>,
+    hosts: Vec<Arc<HostShard>>,
 }
 
 impl RunningLinks {
     /// Ends those that others keep to it: its storage is about to close.
     pub(crate) fn end_those_of_others(&self) {
-        if let Some(host) = &self.host {
-            host.end();
-        }
+        self.hosts.iter().for_each(|host| host.end());
     }
 }
 
@@ -97,24 +105,41 @@ impl NodeStorage {
             let identity = Identity::new(config, secret, of, clock.now());
             return NodeStorage::of_another(config, identity, &wakers, (cluster, metrics)).await;
         }
+        if let Some((url, address)) = config.parents().zip(cluster) {
+            let of = (0, NodeId(random::nth(seed, 1)));
+            let identity = Identity::new(config, secret, of, clock.now());
+            let parts = (clock, address, metrics);
+            return NodeStorage::of_parent((config, &url, seed), identity, wakers, parts).await;
+        }
         let set = StorageSet::take(config, seed, clock, &wakers)?;
         let opened = set.open_all((config, seed), clock, wakers.clone())?;
         let further = config.further_storages();
         let joined = match cluster {
-            Some(address) if !opened.arrivals.is_empty() => {
+            Some(address) if !opened.arrivals.own.is_empty() => {
                 let identity = Identity::new(config, secret, set.of(), clock.now());
                 let socket = membership::bind(address, !config.cluster.peers.is_empty())?;
-                Some(Joined { identity, socket })
+                let own = ancestor(config, &identity, address)?;
+                let (boot, limits) = (identity.node().boot, tree_limits(config));
+                let place = TreeNode::root(own, boot, limits);
+                let tree = Some(Tree::new(place, Arc::clone(clock)));
+                Some(Joined {
+                    identity,
+                    socket,
+                    tree,
+                })
             }
             _ => None,
         };
-        let (hosting, links) = match &joined {
+        let tree = joined.as_ref().and_then(|joined| joined.tree.clone());
+        let (hosting, links) = match joined.as_ref().zip(tree) {
             None => (None, wakers.iter().map(|_| ShardLinks::default()).collect()),
-            Some(joined) => {
-                // Nodes with a fixed list take no news by gossip, and so do not offer it.
-                let gossip = Some(&joined.socket).filter(|_| config.cluster.peers.is_empty());
-                let parts = (joined.identity.clone(), gossip);
-                let (hosting, links) = host(parts, &opened, &further, &wakers, metrics)?;
+            Some((joined, tree)) => {
+                let offer = Offer {
+                    homes: opened.homes.clone(),
+                    ..offer(config, joined, &opened.storages, &further)?
+                };
+                let parts = (joined.identity.clone(), offer, &tree, metrics);
+                let (hosting, links) = host(parts, &opened.arrivals, &wakers);
                 (Some(hosting), links)
             }
         };
@@ -129,6 +154,70 @@ impl NodeStorage {
         })
     }
 
+    /// All logs are those of a parent, and children have them from here.
+    async fn of_parent(
+        (config, url, seed): (&Config, &TreeUrl, u64),
+        identity: Identity,
+        wakers: Vec<Waker>,
+        (clock, address, metrics): (&Arc<dyn Clock>, SocketAddr, &Arc<Metrics>),
+    ) -> Result<NodeStorage, StartError> {
+        let own = ancestor(config, &identity, address)?;
+        let parent = Parent::find(&url.parents, &identity, &own.address, metrics).await;
+        let parent = parent.map_err(|not_found| cannot_join("log.url", &not_found))?;
+        let identity = identity.of_cluster(parent.peer.cluster);
+        let (boot, own_address) = (identity.node().boot, own.address.clone());
+        let parents = url.parents.clone();
+        let place = TreeNode::below(own, boot, parents, tree_limits(config), seed);
+        let tree = Tree::new(place, Arc::clone(clock));
+        let of_parent = Arc::new(parent.offer);
+        let limits = link_limits(&config.of_one_shard(), true);
+        let cache = CacheLimits {
+            bytes: url.cache.0 / u64::from(config.shards),
+            fetch_bytes: u32::try_from(url.window.0).unwrap_or(u32::MAX),
+            ..CacheLimits::default()
+        };
+        let of_shard = |(from, waker): (u16, &Waker)| {
+            let (node, of) = ((&tree, from, waker), (&identity, &*own_address));
+            let (port, climber) = Climber::new(node, of, &of_parent, metrics);
+            let link = LinkStorage::new(port, of_parent.capabilities, limits);
+            let cached = CachedStorage::new(link, cache);
+            tree.add_cache(cached.state());
+            (boxed(cached), climber)
+        };
+        let (storages, climbers): (Vec<_>, Vec<_>) = (0..).zip(&wakers).map(of_shard).unzip();
+        let (storages, arrivals) =
+            shared(storages, &[], wakers.clone(), (limits, true)).map_err(|error| {
+                StartError::Storage {
+                    url: url.to_string(),
+                    error,
+                }
+            })?;
+        let further = of_parent.storages.iter();
+        let further: BTreeMap<_, _> = further.map(|one| (one.name, one.strongest)).collect();
+        let socket = membership::bind(address, !config.cluster.peers.is_empty())?;
+        let joined = Joined {
+            identity,
+            socket,
+            tree: Some(tree.clone()),
+        };
+        let offer = offer(config, &joined, &storages, &further)?;
+        let parts = (joined.identity.clone(), offer, &tree, metrics);
+        let (hosting, mut links) = host(parts, &arrivals, &wakers);
+        for (links, climber) in links.iter_mut().zip(climbers) {
+            links.climber = Some(climber);
+        }
+        let node = joined.identity.node().node;
+        Ok(NodeStorage {
+            shards: storages,
+            further,
+            standing: None,
+            links,
+            hosting: Some(hosting),
+            joined: Some(joined),
+            node,
+        })
+    }
+
     async fn of_another(
         config: &Config,
         identity: Identity,
@@ -138,14 +227,13 @@ impl NodeStorage {
         let is_fixed = !config.cluster.peers.is_empty();
         let addresses = config.cluster.towers();
         let remote = Remote::find(&addresses, identity.clone(), metrics).await;
-        let remote = remote.map_err(|NotFound { address, end }| {
+        let remote = remote.map_err(|not_found| {
             let setting = if is_fixed {
                 "cluster.peers"
             } else {
                 "cluster.join"
             };
-            let error = Error::new(ErrorCode::InvalidArgument).field(setting);
-            StartError::Setting(error.value(address).limit(end.to_string()))
+            cannot_join(setting, &not_found)
         })?;
         let limits = LinkLimits {
             append_bytes: config.of_one_shard().pending.0,
@@ -155,9 +243,9 @@ impl NodeStorage {
             let (storage, dialers) = remote.storage(from, waker, limits);
             let links = ShardLinks {
                 dialers,
-                host: None,
+                ..ShardLinks::default()
             };
-            (storage, links)
+            (with_cache(config, storage), links)
         };
         let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
         let further = remote.offer().storages.iter();
@@ -167,6 +255,7 @@ impl NodeStorage {
             Some(Joined {
                 identity: identity.of_cluster(remote.peer().cluster),
                 socket: membership::bind(address, is_fixed)?,
+                tree: None,
             })
         } else {
             None
@@ -185,43 +274,92 @@ impl NodeStorage {
     }
 }
 
-/// Lets others use storages of this node.
-fn host(
-    (identity, gossip): (Identity, Option<&UdpSocket>),
-    opened: &OpenedStorages,
+/// A shard's storage of another node, behind the cache that the settings want.
+fn with_cache(config: &Config, storage: Box<dyn LogStorage>) -> Box<dyn LogStorage> {
+    if config.link_cache.0 == 0 {
+        return storage;
+    }
+    let limits = CacheLimits {
+        bytes: config.link_cache.0 / u64::from(config.shards),
+        ..CacheLimits::default()
+    };
+    boxed(CachedStorage::new(storage, limits))
+}
+
+/// A node whose logs this one was to have is not there, or does not let it.
+fn cannot_join(setting: &str, NotFound { address, end }: &NotFound) -> StartError {
+    let error = Error::new(ErrorCode::InvalidArgument).field(setting);
+    StartError::Setting(error.value(address).limit(end.to_string()))
+}
+
+/// This node, as it stands on the way from the root of a tree.
+fn ancestor(
+    config: &Config,
+    identity: &Identity,
+    address: SocketAddr,
+) -> Result<Ancestor, StartError> {
+    Ok(Ancestor {
+        node: identity.node().node,
+        name: identity.node().name.clone(),
+        address: membership::advertised(config, address)?.to_string(),
+    })
+}
+
+fn tree_limits(config: &Config) -> TreeLimits {
+    TreeLimits {
+        depth_max: config.tree.depth_max as usize,
+        children_max: config.tree.children_max as usize,
+        ..TreeLimits::default()
+    }
+}
+
+/// Everything of a node that others may use, but for where its logs are.
+fn offer(
+    config: &Config,
+    joined: &Joined,
+    storages: &[Box<dyn LogStorage>],
     further: &BTreeMap<StorageName, Durability>,
-    wakers: &[Waker],
-    metrics: &Arc<Metrics>,
-) -> Result<(Hosting, Vec<ShardLinks>), StartError> {
-    let (Some(first), Ok(shards)) = (
-        opened.storages.first(),
-        u16::try_from(opened.storages.len()),
-    ) else {
-        bug!("{} shards", opened.storages.len());
+) -> Result<Offer, StartError> {
+    let (Some(first), Ok(shards)) = (storages.first(), u16::try_from(storages.len())) else {
+        bug!("{} shards", storages.len());
         return Err(StartError::Ended);
     };
     let storages = further.iter().map(|(name, strongest)| OfferedStorage {
         name: *name,
         strongest: *strongest,
     });
-    let offer = Offer {
+    // Nodes with a fixed list take no news by gossip, and so do not offer it.
+    let gossip = Some(&joined.socket).filter(|_| config.cluster.peers.is_empty());
+    Ok(Offer {
         shards,
-        homes: opened.homes.clone(),
+        homes: Vec::new(),
         capabilities: first.capabilities(),
         storages: storages.collect(),
         membership: gossip
             .and_then(|socket| socket.local_addr().ok())
             .map(|address| address.port()),
+    })
+}
+
+/// Lets others use storages of this node.
+fn host(
+    (identity, offer, tree, metrics): (Identity, Offer, &Tree, &Arc<Metrics>),
+    arrivals: &Arrivals,
+    wakers: &[Waker],
+) -> (Hosting, Vec<ShardLinks>) {
+    let shards = |arrivals: &[SyncSender<HostPort>]| -> Vec<Arc<HostShard>> {
+        let shards = arrivals.iter().zip(wakers);
+        let shards =
+            shards.map(|(arrivals, waker)| HostShard::new(arrivals.clone(), Arc::clone(waker)));
+        shards.map(Arc::new).collect()
     };
-    let shard = |(arrivals, waker): (&_, &Waker)| {
-        Arc::new(HostShard::new(Clone::clone(arrivals), Arc::clone(waker)))
-    };
-    let shards: Vec<Arc<HostShard>> = opened.arrivals.iter().zip(wakers).map(shard).collect();
-    let links = shards.iter().map(|shard| ShardLinks {
-        dialers: Vec::new(),
-        host: Some(Arc::clone(shard)),
+    let (own, all) = (shards(&arrivals.own), shards(&arrivals.all));
+    let links = own.iter().zip(&all).map(|(own, all)| ShardLinks {
+        hosts: vec![Arc::clone(own), Arc::clone(all)],
+        ..ShardLinks::default()
     });
     let links = links.collect();
-    let hosting = Hosting::new(identity, offer, shards, Arc::clone(metrics));
-    Ok((hosting, links))
+    let shards = HostShards { own, all };
+    let hosting = Hosting::new(identity, offer, shards, tree.clone(), Arc::clone(metrics));
+    (hosting, links)
 }

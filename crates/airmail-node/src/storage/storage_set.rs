@@ -36,7 +36,7 @@ const OF_SHARDS: u64 = 0x0073_6861_7264;
 /// Topics that all links to a shard may want together, 40 bytes each.
 const WANTS_MAX: usize = 8_388_608;
 
-type Failure = Box<dyn Error + Send + Sync>;
+pub(super) type Failure = Box<dyn Error + Send + Sync>;
 
 /// A shard's storage, with the logs that were found in it.
 type Opened = (Box<dyn LogStorage>, Vec<LogId>);
@@ -55,8 +55,17 @@ pub(crate) struct OpenedStorages {
     pub(crate) storages: Vec<Box<dyn LogStorage>>,
     /// Logs that were found, each with its shard.
     pub(crate) homes: Vec<(LogId, u16)>,
-    /// Where ports of others come to each shard's, if they may.
-    pub(crate) arrivals: Vec<SyncSender<HostPort>>,
+    /// Where ports of others come to each shard, if they may.
+    pub(crate) arrivals: Arrivals,
+}
+
+/// Where ports of others come to each shard, in order. None: they may not.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    /// To its own logs.
+    pub(crate) own: Vec<SyncSender<HostPort>>,
+    /// To all logs.
+    pub(crate) all: Vec<SyncSender<HostPort>>,
 }
 
 /// A storage, with its directory if it is on a disk.
@@ -124,7 +133,7 @@ impl StorageSet {
         for (name, url) in config.storages()? {
             new.storage = name;
             let directory = match &url {
-                StorageUrl::Memory { .. } | StorageUrl::Node(_) => None,
+                StorageUrl::Memory { .. } | StorageUrl::Tree(_) | StorageUrl::Node(_) => None,
                 StorageUrl::Disk(path) => {
                     let taken = Directory::take(path, &new, clock, &waker);
                     let taken = taken.map_err(failed(&url))?;
@@ -182,7 +191,7 @@ impl StorageSet {
             return Ok(OpenedStorages {
                 storages: opened.into_iter().map(|(storage, _)| storage).collect(),
                 homes,
-                arrivals: Vec::new(),
+                arrivals: Arrivals::default(),
             });
         }
         let Some(first) = self.storages.first() else {
@@ -191,15 +200,12 @@ impl StorageSet {
         };
         let limits = link_limits(&config, is_hosting);
         let storages = opened.into_iter().map(|(storage, _)| storage).collect();
-        let (storages, arrivals) = if wakers.len() == 1 {
-            hosted(storages, limits)
-        } else {
-            joined(storages, &homes, wakers, limits).map_err(failed(&first.url))?
-        };
+        let (storages, arrivals) =
+            shared(storages, &homes, wakers, (limits, is_hosting)).map_err(failed(&first.url))?;
         Ok(OpenedStorages {
             storages,
             homes,
-            arrivals: if is_hosting { arrivals } else { Vec::new() },
+            arrivals,
         })
     }
 
@@ -244,7 +250,7 @@ pub(crate) fn seed_of_shard(seed: u64, shard: u16) -> u64 {
 }
 
 /// Bounds of links. Only on a wire are topics worth naming.
-fn link_limits(config: &Config, is_hosting: bool) -> LinkLimits {
+pub(super) fn link_limits(config: &Config, is_hosting: bool) -> LinkLimits {
     LinkLimits {
         // As much as waits for the storage of one shard.
         append_bytes: config.pending.0,
@@ -255,6 +261,33 @@ fn link_limits(config: &Config, is_hosting: bool) -> LinkLimits {
 
 /// Storages, and where ports of others come to each.
 type WithArrivals = (Vec<Box<dyn LogStorage>>, Vec<SyncSender<HostPort>>);
+
+/// Storages of all shards, in order, each with the logs of all, which other processes may use if the last says so. A log
+/// stays where it was found.
+pub(super) fn shared(
+    storages: Vec<Box<dyn LogStorage>>,
+    found: &[(LogId, u16)],
+    wakers: Vec<Waker>,
+    (limits, is_hosting): (LinkLimits, bool),
+) -> Result<(Vec<Box<dyn LogStorage>>, Arrivals), Failure> {
+    if wakers.len() == 1 {
+        // What is its own is all there is.
+        let (storages, own) = hosted(storages, limits);
+        let all = own.clone();
+        return Ok((storages, Arrivals { own, all }));
+    }
+    let (storages, own) = joined(storages, found, wakers, limits)?;
+    if !is_hosting {
+        return Ok((storages, Arrivals::default()));
+    }
+    let around = storages.into_iter().map(|storage| {
+        let hosted = HostedStorage::around(storage, limits);
+        let arrivals = hosted.arrivals();
+        (boxed(hosted), arrivals)
+    });
+    let (storages, all) = around.unzip();
+    Ok((storages, Arrivals { own, all }))
+}
 
 /// Storages that others may use.
 fn hosted(storages: Vec<Box<dyn LogStorage>>, limits: LinkLimits) -> WithArrivals {
@@ -285,7 +318,7 @@ fn joined(
     Ok(joined.unzip())
 }
 
-fn boxed(storage: impl LogStorage + 'static) -> Box<dyn LogStorage> {
+pub(super) fn boxed(storage: impl LogStorage + 'static) -> Box<dyn LogStorage> {
     Box::new(storage)
 }
 

@@ -30,7 +30,7 @@ pub(crate) const DEFAULT: NamespaceId = NamespaceId(1);
 
 pub(crate) struct Node {
     pub(crate) running: Running,
-    tower: Option<Running>,
+    above: Vec<Running>,
     pub(crate) address: SocketAddr,
     pub(crate) channel: Channel,
     _alive: Waiting,
@@ -67,13 +67,13 @@ impl Node {
             seed: 7,
             shutdown: CancellationToken::new(),
         };
-        let (running, tower) = start(options).await.unwrap();
+        let (running, above) = start(options).await.unwrap();
         let address = running.address;
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let channel = endpoint.connect().await.unwrap();
         Node {
             running,
-            tower,
+            above,
             address,
             channel,
             _alive: alive("a node"),
@@ -93,8 +93,8 @@ impl Node {
     pub(crate) async fn stop(self) {
         let _waiting = waiting("the end of a node");
         self.running.stop().await;
-        if let Some(tower) = self.tower {
-            tower.stop().await;
+        for node in self.above {
+            node.stop().await;
         }
     }
 

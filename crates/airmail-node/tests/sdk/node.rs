@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Node {
     running: Running,
-    tower: Option<Running>,
+    above: Vec<Running>,
     pub(crate) address: SocketAddr,
     _alive: Waiting,
 }
@@ -84,11 +84,11 @@ impl Node {
             seed,
             shutdown: CancellationToken::new(),
         });
-        let (running, tower) = started.await.unwrap();
+        let (running, above) = started.await.unwrap();
         Node {
             address: running.address,
             running,
-            tower,
+            above,
             _alive: alive("a node"),
         }
     }
@@ -104,8 +104,8 @@ impl Node {
     pub(crate) async fn stop(self) {
         let _waiting = waiting("the end of a node");
         self.running.stop().await;
-        if let Some(tower) = self.tower {
-            tower.stop().await;
+        for node in self.above {
+            node.stop().await;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A command that becomes a node, divided in two: one that becomes the node with its logs, and one that becomes a
-//! gateway where it would have been.
+//! A command that becomes a node, divided: one that becomes the node with its logs, and one that becomes a gateway, or a
+//! leaf of a tree, where it would have been; with nodes of the tree between.
 
 use super::{airmail, scale};
 use std::ffi::OsStr;
@@ -8,12 +8,25 @@ use std::process::Command;
 /// Options of a node that are the gateway's, too: all that clients notice.
 const OF_BOTH: [&str; 4] = ["--config", "--log-level", "--log-format", "--mailbox"];
 
-/// The two commands.
+/// The commands.
 #[derive(Debug)]
 pub(super) struct Divided {
     pub(super) tower: Command,
+    /// Nodes of a tree between the two. As the last one, each is to be told of the one before.
+    pub(super) between: Vec<Command>,
     /// It is to be told which node to join.
-    pub(super) gateway: Command,
+    pub(super) last: Command,
+}
+
+impl Divided {
+    /// The arguments by which a command is told of the node before, which is at `address`.
+    pub(super) fn join(address: &str) -> [String; 2] {
+        if scale::tree_depth() > 0 {
+            ["--log".to_owned(), format!("tree://{address}")]
+        } else {
+            ["--join".to_owned(), address.to_owned()]
+        }
+    }
 }
 
 /// Divides the command of a node, where tests are run so. `None` for any other, and for one of a cluster.
@@ -24,23 +37,28 @@ pub(super) fn divided(command: &Command) -> Option<Divided> {
         && !arguments
             .iter()
             .any(|argument| of_cluster.contains(argument));
-    if !scale::is_apart() || !is_node {
+    let depth = scale::tree_depth();
+    if !(scale::is_apart() || depth > 0) || !is_node {
         return None;
     }
     let mut tower = like(command);
-    let mut gateway = like(command);
-    gateway.args(["serve", "--roles", "pilot,copilot", "--name", "gateway"]);
+    let mut last = like(command);
+    if depth > 0 {
+        last.args(["serve", "--name", "leaf", "--cluster", "127.0.0.1:0"]);
+    } else {
+        last.args(["serve", "--roles", "pilot,copilot", "--name", "gateway"]);
+    }
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match argument {
             "--listen" | "--http" => {
-                gateway.arg(argument).args(arguments.next());
+                last.arg(argument).args(arguments.next());
                 tower.args([argument, "127.0.0.1:0"]);
             }
             both if OF_BOTH.contains(&both) => {
                 let value = arguments.next();
                 tower.arg(both).args(value);
-                gateway.arg(both).args(value);
+                last.arg(both).args(value);
             }
             other => {
                 tower.arg(other);
@@ -48,7 +66,19 @@ pub(super) fn divided(command: &Command) -> Option<Divided> {
         }
     }
     tower.args(["--cluster", "127.0.0.1:0"]);
-    Some(Divided { tower, gateway })
+    let between = (1..depth).map(|place| {
+        let mut between = like(command);
+        between.args(["serve", "--name", &format!("between-{place}")]);
+        for address in ["--listen", "--http", "--cluster"] {
+            between.args([address, "127.0.0.1:0"]);
+        }
+        between
+    });
+    Some(Divided {
+        tower,
+        between: between.collect(),
+        last,
+    })
 }
 
 /// A command of the same program, in the same place and environment.

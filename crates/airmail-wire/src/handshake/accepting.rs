@@ -1,7 +1,8 @@
 //! The side that is connected to.
 
 use super::{
-    Between, Credentials, HandshakeError, Hellos, Node, Offer, Side, opened, out_of_turn, peer,
+    Asked as LinkAsked, Between, Credentials, HandshakeError, Hellos, Node, Offer, Side, opened,
+    out_of_turn, peer,
 };
 use crate::link_v1;
 use crate::link_v1::handshake_frame::Frame;
@@ -21,7 +22,7 @@ pub struct Accepting {
 struct Asked {
     hellos: Hellos,
     peer: Node,
-    between: Between,
+    link: LinkAsked,
     version: u32,
 }
 
@@ -40,7 +41,7 @@ pub struct Known {
     /// The node that asks.
     pub peer: Node,
     /// The link that it asks for.
-    pub between: Between,
+    pub link: LinkAsked,
     /// Version that is spoken.
     pub version: u32,
     proof: link_v1::HandshakeFrame,
@@ -71,7 +72,7 @@ impl Accepting {
                 Ok(Heard::Known(Known {
                     proof: self.credentials.proof(Side::Accepts, hellos),
                     peer: asked.peer,
-                    between: asked.between,
+                    link: asked.link,
                     version: asked.version,
                 }))
             }
@@ -90,14 +91,18 @@ impl Accepting {
             from: narrow(hello.from_shard, "hello.from_shard")?,
             to: narrow(hello.shard, "hello.shard")?,
         };
-        let own = self.credentials.hello(Between::default());
+        let own = self.credentials.hello(&LinkAsked::default());
+        let address = Some(hello.child_address.clone());
         self.asked = Some(Asked {
             hellos: Hellos {
                 of_connecting: bytes,
                 of_accepting: own.encode_to_vec().into(),
             },
             peer: peer(hello),
-            between,
+            link: LinkAsked {
+                between,
+                child_address: address.filter(|address| !address.is_empty()),
+            },
             version,
         });
         Ok(own)

@@ -1,8 +1,7 @@
 //! The side that connects.
 
 use super::{
-    Between, Credentials, HandshakeError, Hellos, Node, Offer, Side, frame, opened, out_of_turn,
-    peer,
+    Asked, Credentials, HandshakeError, Hellos, Node, Offer, Side, frame, opened, out_of_turn, peer,
 };
 use crate::link_v1;
 use crate::link_v1::handshake_frame::Frame;
@@ -38,11 +37,8 @@ pub enum Told {
 impl Connecting {
     /// A handshake for a link, and its first frame.
     #[must_use]
-    pub fn begin(
-        credentials: Credentials,
-        between: Between,
-    ) -> (Connecting, link_v1::HandshakeFrame) {
-        let hello = credentials.hello(between);
+    pub fn begin(credentials: Credentials, asked: &Asked) -> (Connecting, link_v1::HandshakeFrame) {
+        let hello = credentials.hello(asked);
         let begun = Connecting {
             credentials,
             hello: hello.encode_to_vec().into(),

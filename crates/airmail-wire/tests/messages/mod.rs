@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use airmail_link::{FromHost, ToHost};
+use airmail_link::{Ancestor, FromHost, Heartbeat, ToHost};
 use airmail_log::{
     Bounds, Call, Completion, Direction, GapWhy, LogSpec, ReaderId, Refusal, Scope, ScopeFilter,
     Stored, Tag, TopicPage, TopicSeen, WantEdit,
@@ -211,6 +211,8 @@ pub(crate) fn to_host() -> impl Strategy<Value = ToHost> {
     prop_oneof![
         1 => any::<u64>().prop_map(|generation| ToHost::Begin { generation }),
         1 => any::<u64>().prop_map(|generation| ToHost::Closing { generation }),
+        1 => (any::<u32>(), any::<u64>())
+            .prop_map(|(children, asked_us)| ToHost::Below { children, asked_us }),
         4 => (any::<u64>(), of_reader())
             .prop_map(|(generation, call)| ToHost::Call { generation, call }),
         8 => (any::<u64>(), tagged())
@@ -332,5 +334,24 @@ pub(crate) fn from_host() -> impl Strategy<Value = FromHost> {
             FromHost::Range { generation, previous, completion }
         }),
         1 => (any::<u64>(), reader()).prop_map(|(generation, r)| FromHost::Behind { generation, r }),
+        1 => (heartbeat(), any::<u64>()).prop_map(|(heartbeat, asked_us)| FromHost::Heartbeat {
+            heartbeat: Box::new(heartbeat),
+            asked_us,
+        }),
     ]
+}
+
+fn heartbeat() -> impl Strategy<Value = Heartbeat> {
+    let above = (any::<u64>(), "[a-z]{0,9}", "[a-z:0-9]{0,9}");
+    let above = above.prop_map(|(node, name, address)| Ancestor {
+        node: NodeId(node),
+        name,
+        address,
+    });
+    let path = prop::collection::vec(above, 0..4);
+    (any::<u64>(), any::<u64>(), path).prop_map(|(boot, count, path)| Heartbeat {
+        boot,
+        count,
+        path,
+    })
 }

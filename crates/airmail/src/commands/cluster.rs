@@ -3,7 +3,7 @@
 use super::lines::printed;
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
-use airmail_client::{Client, ClusterMember, NodeCluster};
+use airmail_client::{Client, ClusterMember, MemberTree, NodeCluster};
 use anyhow::Context as _;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -153,6 +153,20 @@ struct ShownMember<'a> {
     connections: u32,
     unlinked: &'a [String],
     version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<ShownTree<'a>>,
+}
+
+/// A node's place in a tree. Of the root `parent` is absent; of a node without a way to the root `depth` is.
+#[derive(Serialize)]
+struct ShownTree<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+    children: u32,
+    delay_us: u128,
+    behind_ms: u128,
 }
 
 fn shown(member: &ClusterMember) -> ShownMember<'_> {
@@ -171,6 +185,13 @@ fn shown(member: &ClusterMember) -> ShownMember<'_> {
         connections: member.connections,
         unlinked: &member.unlinked,
         version: &member.version,
+        tree: member.tree.as_ref().map(|tree| ShownTree {
+            parent: Some(&*tree.parent).filter(|parent| !parent.is_empty()),
+            depth: (!tree.is_child || tree.depth > 0).then_some(tree.depth),
+            children: tree.children,
+            delay_us: tree.delay.as_micros(),
+            behind_ms: tree.behind.as_millis(),
+        }),
     }
 }
 
@@ -184,9 +205,10 @@ fn show(out: &mut impl Write, cluster: &NodeCluster, json: bool) -> anyhow::Resu
         writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         return Ok(());
     }
+    let is_tree = cluster.members.iter().any(|member| member.tree.is_some());
     let rows = cluster.members.iter().map(|member| {
         let since = Duration::from_secs(member.since.as_secs());
-        [
+        let mut row = vec![
             member.name.clone(),
             member.standing.to_string(),
             humantime::format_duration(since).to_string(),
@@ -195,16 +217,25 @@ fn show(out: &mut impl Write, cluster: &NodeCluster, json: bool) -> anyhow::Resu
             member.address.clone(),
             member.cluster_address.clone(),
             member.zone.clone(),
-        ]
+        ];
+        if is_tree {
+            row.extend(member.tree.as_ref().map_or_else(Default::default, in_tree));
+        }
+        row
     });
-    let head = [
+    let mut head = vec![
         "NODE", "STATE", "FOR", "ROLES", "CLIENTS", "ADDRESS", "NODES AT", "ZONE",
     ];
-    let rows: Vec<[String; 8]> = std::iter::once(head.map(str::to_owned))
-        .chain(rows)
-        .collect();
+    if is_tree {
+        head.extend(["PARENT", "DEPTH", "CHILDREN", "DELAY", "BEHIND"]);
+    }
+    let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
+    let columns = head.len();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..8).map(|column| width(column).unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
     for row in &rows {
         let cells = row
             .iter()
@@ -223,6 +254,23 @@ fn show(out: &mut impl Write, cluster: &NodeCluster, json: bool) -> anyhow::Resu
         }
     }
     Ok(())
+}
+
+/// A node's place in a tree, in columns.
+fn in_tree(tree: &MemberTree) -> [String; 5] {
+    let (depth, parent) = match (tree.is_child, tree.depth) {
+        (true, 0) => ("none".to_owned(), "none".to_owned()),
+        (_, depth) => (depth.to_string(), tree.parent.clone()),
+    };
+    let round = |time: Duration| humantime::format_duration(time).to_string();
+    let delay = Duration::from_micros(u64::try_from(tree.delay.as_micros()).unwrap_or(u64::MAX));
+    [
+        parent,
+        depth,
+        tree.children.to_string(),
+        round(delay),
+        round(tree.behind),
+    ]
 }
 
 #[cfg(test)]
@@ -246,6 +294,7 @@ mod tests {
             connections: 3,
             unlinked: Vec::new(),
             version: "0.1.0".into(),
+            tree: None,
         };
         NodeCluster {
             node: "g1".into(),
@@ -273,6 +322,44 @@ mod tests {
              not as it should be, as g1 sees it:\n  node t1 has been down for 61 s\n"
         );
         assert!(text(&cluster(&[]), false).ends_with("\nall is well, as g1 sees it\n"));
+    }
+
+    #[test]
+    fn places_in_a_tree_have_columns_where_there_is_one() {
+        let mut cluster = cluster(&[]);
+        let place = |depth, parent: &str| MemberTree {
+            is_child: !parent.is_empty(),
+            parent: parent.into(),
+            depth,
+            children: 2,
+            delay: Duration::from_micros(40_100),
+            behind: Duration::ZERO,
+        };
+        cluster.members[0].tree = Some(place(1, "t1"));
+        cluster.members[1].tree = Some(MemberTree {
+            is_child: true,
+            ..place(0, "")
+        });
+        let shown = text(&cluster, false);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(
+            lines[0].ends_with("ZONE  PARENT  DEPTH  CHILDREN  DELAY       BEHIND"),
+            "{shown}"
+        );
+        assert!(
+            lines[1].ends_with("west  t1      1      2         40ms 100us  0s"),
+            "{shown}"
+        );
+        assert!(
+            lines[2].ends_with("west  none    none   2         40ms 100us  0s"),
+            "{shown}"
+        );
+        let json = text(&cluster, true);
+        assert!(
+            json.contains(r#""tree":{"parent":"t1","depth":1,"children":2,"#),
+            "{json}"
+        );
+        assert!(json.contains(r#""tree":{"children":2,"#), "{json}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct ServeArgs {
     /// not asked who they are
     #[arg(long)]
     pub allow_anyone: bool,
-    /// The storage: disk:PATH or memory: [default: disk, in the data directory]. Once more with a name, as in
+    /// The storage: disk:PATH, memory:, or a parent's in a tree, tree://HOST:PORT [default: disk, in the data directory]. Once more with a name, as in
     /// fast=memory: or archive=disk:PATH: a further storage, for namespaces that are created in it
     #[arg(long, value_name = "[NAME=]URL")]
     pub log: Vec<String>,
@@ -338,7 +338,7 @@ fn announce(config: &Config, running: &Running) {
     let mailboxes = running.mailboxes_url();
     let first_is_memory = storages.first().is_some_and(|(_, url)| is_memory(url));
     let in_memory = mailboxes == &MailboxUrl::Sqlite(":memory:".into());
-    if in_memory && config.is_gateway() && config.mailbox.url.is_empty() {
+    if in_memory && config.has_no_logs() && config.mailbox.url.is_empty() {
         tracing::info!("mailboxes are not served here: there is no mailbox.url");
     } else if in_memory && !first_is_memory {
         tracing::warn!("mailboxes are in memory: they are lost when the process ends");

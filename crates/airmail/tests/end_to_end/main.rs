@@ -26,6 +26,7 @@
 //! - `shards`: a node whose clients and logs are spread over several threads.
 //! - `members`: nodes that find each other, clients that find their way, draining.
 //! - `peers`: the same with a fixed list of nodes, and no gossip.
+//! - `tree`: nodes that have their logs from a parent, which has them from another.
 //! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
@@ -78,5 +79,6 @@ mod starting;
 mod storages;
 mod subscriber;
 mod sync_order;
+mod tree;
 mod usage;
 mod words;

@@ -1,7 +1,8 @@
 //! Roles: gateways and towers that are processes of their own, over one storage that all towers share.
 //!
 //! The storage is a process, too: it has the disk, and towers use it over wires as they would use a service elsewhere.
-//! Towers have nothing but links, so each of them may serve any log. Gateways have the clients.
+//! Towers have nothing but links, so each of them may serve any log. Gateways have the clients. In half of the runs towers
+//! have a cache, as the nodes of a tree between its root and its leaves.
 //!
 //! Any of them is killed, and comes back with nothing; any but the storage stands still for a while. Gateways hear
 //! late which towers live, and sometimes what is not so: the news are those of a gossip that nobody may rely on.
@@ -18,10 +19,9 @@ use crate::entropy::Entropy;
 use crate::files::SimFiles;
 use crate::plant::Plant;
 use crate::tuning;
-use crate::world::node_storage::NearPort;
-use airmail_link::{HostedStorage, LinkStorage, TowerLimits, TowerName};
-use airmail_log::Capabilities;
+use airmail_link::{CacheLimits, HostedStorage, TowerLimits, TowerName};
 use airmail_log::journal::JournalStorage;
+use airmail_log::{Capabilities, LogStorage};
 use airmail_model::Mono;
 use std::time::Duration;
 
@@ -56,8 +56,8 @@ struct Process {
     wake: Option<Mono>,
 }
 
-/// A tower's storage, which is that of the process that all towers share.
-type TowerStorage = HostedStorage<LinkStorage<NearPort>>;
+/// A tower's storage, which is that of the process that all towers share, by a link.
+type TowerStorage = HostedStorage<Box<dyn LogStorage>>;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -68,6 +68,8 @@ pub(in crate::world) struct Roles {
     store: Option<HostedStorage<JournalStorage<SimFiles>>>,
     capabilities: Option<Capabilities>,
     limits: TowerLimits,
+    /// Caches of towers, if they have some.
+    cache: Option<CacheLimits>,
     rates: Rates,
     /// An end that stands still is given up, as one that is asked for signs of life.
     gives_up: bool,
@@ -100,6 +102,7 @@ impl Roles {
         };
         let limits = tuning::towers(&mut chance, plant);
         let gives_up = chance.coin();
+        let cache = tuning::cache(&mut chance.fork());
         Roles {
             gateways,
             nodes: (0..gateways + towers + 1)
@@ -109,6 +112,7 @@ impl Roles {
             store: None,
             capabilities: None,
             limits,
+            cache,
             rates,
             gives_up,
             news: vec![Mono(0); gateways],

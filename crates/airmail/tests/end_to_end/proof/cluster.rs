@@ -1,5 +1,6 @@
 //! A cluster of two pilots, two copilots and a tower, each of them killed, stopped, cut off from all others (both ways
-//! or one), drained, and joined by another, over and over, with publishers and subscribers left running.
+//! or one), drained, and joined by another, over and over, with publishers and subscribers left running. Or a tree of a
+//! root, two nodes below it and four below those, with clients at all of them.
 //!
 //! What must hold is what `kill` says, for whatever node it is that is hurt: none lost, none twice, none reordered. How
 //! long clients wait is told: for a gateway from the fault on, and for the only tower from when it is back. With
@@ -9,7 +10,7 @@ mod times;
 
 use super::Plan;
 use super::load::{Load, Topic};
-use super::nodes::{Nodes, Who};
+use super::nodes::{Nodes, Plot, Who};
 use super::victim::SETTINGS;
 use airmail_testkit::network::Cut;
 use airmail_testkit::scale;
@@ -21,6 +22,15 @@ use times::Times;
 use tokio::time::Instant;
 
 const NAMES: [&str; 4] = ["pilot-1", "pilot-2", "copilot-1", "copilot-2"];
+/// Nodes of a tree below its root: two, and two below each of these.
+const TREE: [(&str, Who); 6] = [
+    ("inner-1", Who::Tower),
+    ("inner-2", Who::Tower),
+    ("leaf-1", Who::Gateway(0)),
+    ("leaf-2", Who::Gateway(0)),
+    ("leaf-3", Who::Gateway(1)),
+    ("leaf-4", Who::Gateway(1)),
+];
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.
 const RATE: u64 = 3_000;
@@ -40,10 +50,28 @@ enum Fault {
 
 #[test]
 fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_fail() {
+    if scale::prove("TREE").is_none() {
+        hold(&NAMES.map(|name| Plot::gateway(name, "")));
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_tree_fail() {
+    let is_run = scale::prove("ROUNDS").is_some();
+    if scale::prove("TREE").is_some() || !is_run {
+        hold(&TREE.map(|(name, parent)| Plot {
+            parent: Some(parent),
+            ..Plot::gateway(name, "")
+        }));
+    }
+}
+
+/// Hurts these nodes and their tower, and checks what clients saw.
+fn hold(plots: &[Plot]) {
     let is_sample = scale::prove("ROUNDS").is_none();
     let plan = Plan::new("cluster", 2);
     let directory = tempfile::tempdir().unwrap();
-    let mut nodes = Nodes::start(directory.path(), &NAMES.map(|name| (name, "")), &SETTINGS);
+    let mut nodes = Nodes::start(directory.path(), plots, &SETTINGS);
     let topics: Vec<Topic> = (0..TOPICS)
         .map(|index| Topic {
             namespace: "default",
@@ -65,7 +93,7 @@ fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_
     for round in plan.rounds() {
         let _watch = plan.watch(round, directory.path());
         let mut choices = plan.choices(round);
-        let (who, fault) = drawn(round, nodes.has_network(), &mut choices);
+        let (who, fault) = drawn(round, plots, nodes.has_network(), &mut choices);
         let hold = match (is_sample, round % 10) {
             (true, _) => Duration::from_secs(2),
             (false, 9) => Duration::from_secs(20),
@@ -87,12 +115,13 @@ fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_
 }
 
 /// The node that is hurt in a round, and how.
-fn drawn(round: u64, has_network: bool, choices: &mut SmallRng) -> (Who, Fault) {
+fn drawn(round: u64, plots: &[Plot], has_network: bool, choices: &mut SmallRng) -> (Who, Fault) {
     // One after the other, so that as many rounds are of each.
-    let who = match round % 5 {
-        4 => Who::Tower,
-        gateway => Who::Gateway(gateway as usize),
+    let who = match round as usize % (plots.len() + 1) {
+        gateway if gateway < plots.len() => Who::Gateway(gateway),
+        _ => Who::Tower,
     };
+    let is_tree = plots.iter().any(|plot| plot.parent.is_some());
     let faults = if has_network { 10 } else { 7 };
     let fault = match choices.random_range(0..faults) {
         0..3 => Fault::Kill,
@@ -106,6 +135,7 @@ fn drawn(round: u64, has_network: bool, choices: &mut SmallRng) -> (Who, Fault) 
     match (who, fault) {
         // The only tower has nobody to give its logs to.
         (Who::Tower, Fault::Drain | Fault::Join) => (who, Fault::Kill),
+        (_, Fault::Join) if is_tree => (who, Fault::Kill),
         other => other,
     }
 }

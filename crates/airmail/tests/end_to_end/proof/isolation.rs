@@ -7,7 +7,7 @@
 //! order, and that no node's memory grows beyond what its bounds allow, is judged always.
 
 use super::Plan;
-use super::nodes::{Nodes, Who};
+use super::nodes::{Nodes, Plot, Who};
 use super::victim::client;
 use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
 use airmail_client::{Client, Start, Subscription};
@@ -160,7 +160,10 @@ impl Stage {
     fn set(directory: &std::path::Path, amounts: &Amounts) -> Stage {
         let nodes = Nodes::start(
             directory,
-            &[("gateway-1", ""), ("gateway-2", ELSEWHERE)],
+            &[
+                Plot::gateway("gateway-1", ""),
+                Plot::gateway("gateway-2", ELSEWHERE),
+            ],
             &SETTINGS,
         );
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,5 +1,8 @@
 //! Nodes of a cluster under proof: each on a machine of its own, where the system lets such be made, else all on
 //! loopback, where nobody can be cut off.
+//!
+//! They are a tower and gateways; or a tree, in which the tower is the root, and the others have parents in place of a
+//! tower.
 
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::network::{Cut, Machine, Network};
@@ -24,6 +27,28 @@ pub(crate) enum Who {
     Tower,
 }
 
+/// A node beside the tower, as it is to be started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plot {
+    /// A role and a number; `gateway` are both roles.
+    pub(crate) name: &'static str,
+    /// Name of its machine, as clients are told it; empty: the system's.
+    pub(crate) host: &'static str,
+    /// In a tree, its parent: the one of that number among these, or the root.
+    pub(crate) parent: Option<Who>,
+}
+
+impl Plot {
+    /// A gateway.
+    pub(crate) const fn gateway(name: &'static str, host: &'static str) -> Plot {
+        Plot {
+            name,
+            host,
+            parent: None,
+        }
+    }
+}
+
 /// A node's place, whether it runs or not.
 struct Place {
     name: String,
@@ -31,6 +56,9 @@ struct Place {
     host: &'static str,
     /// Where clients connect.
     address: String,
+    /// Where other nodes connect.
+    cluster: String,
+    parent: Option<Who>,
     machine: Option<Machine>,
     node: Option<Node>,
 }
@@ -41,8 +69,6 @@ pub(crate) struct Nodes {
     tower: Place,
     /// A node that comes and goes.
     joiner: Place,
-    /// Where other nodes reach the tower.
-    cluster: String,
     data: PathBuf,
     secret: PathBuf,
     settings: &'static [(&'static str, &'static str)],
@@ -51,11 +77,10 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Starts a tower, and gateways of these names and machines' names. A name is a role and a number; `gateway` are
-    /// both roles.
+    /// Starts a tower, and these nodes in order.
     pub(crate) fn start(
         directory: &Path,
-        gateways: &[(&str, &'static str)],
+        plots: &[Plot],
         settings: &'static [(&'static str, &'static str)],
     ) -> Nodes {
         let secret = directory.join("secret");
@@ -65,34 +90,32 @@ impl Nodes {
         if network.is_none() {
             scale::say("proof of clusters: no machines can be made here, so no node is cut off\n");
         }
-        let mut place = |name: &str, host: &'static str| {
+        let mut place = |plot: Plot| {
             let machine = network.as_mut().map(|network| network.machine().unwrap());
-            let address = match (&network, machine) {
-                (Some(network), Some(machine)) => format!("{}:7400", network.address_of(machine)),
+            let at = |port: u16| match (&network, machine) {
+                (Some(network), Some(machine)) => {
+                    format!("{}:{port}", network.address_of(machine))
+                }
                 _ => lasting_address(),
             };
             Place {
-                name: name.to_owned(),
-                host,
-                address,
+                name: plot.name.to_owned(),
+                host: plot.host,
+                address: at(7400),
+                cluster: at(7402),
+                parent: plot.parent,
                 machine,
                 node: None,
             }
         };
-        let tower = place("tower", "");
-        let gateways = gateways.iter();
-        let gateways: Vec<_> = gateways.map(|(name, host)| place(name, host)).collect();
-        let joiner = place("joiner", "");
+        let tower = place(Plot::gateway("tower", ""));
+        let gateways: Vec<_> = plots.iter().map(|plot| place(*plot)).collect();
+        let joiner = place(Plot::gateway("joiner", ""));
         let count = gateways.len();
-        let cluster = match (&network, tower.machine) {
-            (Some(network), Some(machine)) => format!("{}:7402", network.address_of(machine)),
-            _ => lasting_address(),
-        };
         let mut nodes = Nodes {
             gateways,
             tower,
             joiner,
-            cluster,
             data: directory.join("data"),
             secret,
             settings,
@@ -148,15 +171,23 @@ impl Nodes {
         let mut command = self.command(place);
         match who {
             Who::Tower => {
-                command.args(["--roles", "tower", "--cluster", &self.cluster]);
+                // The root of a tree serves clients, too.
+                let is_root = self.gateways.iter().any(|place| place.parent.is_some());
+                let roles = if is_root { "all" } else { "tower" };
+                command.args(["--roles", roles, "--cluster", &place.cluster]);
                 command.arg("--data").arg(&self.data);
+            }
+            Who::Gateway(_) if place.parent.is_some() => {
+                let parent = &self.place(place.parent.unwrap_or(Who::Tower)).cluster;
+                command.args(["--cluster", &place.cluster]);
+                command.args(["--log", &format!("tree://{parent}")]);
             }
             Who::Gateway(_) => {
                 let roles = match place.name.split('-').next() {
                     None | Some("gateway") => "pilot,copilot",
                     Some(role) => role,
                 };
-                command.args(["--roles", roles, "--join", &self.cluster]);
+                command.args(["--roles", roles, "--join", &self.tower.cluster]);
             }
         }
         let node = Node::spawn(self.on_machine(place, command));
@@ -220,7 +251,8 @@ impl Nodes {
     /// Has another gateway come, and leave in order.
     pub(crate) fn join_and_leave(&mut self, stay: Duration) {
         let mut command = self.command(&self.joiner);
-        command.args(["--roles", "pilot,copilot", "--join", &self.cluster]);
+        let tower = &self.tower.cluster;
+        command.args(["--roles", "pilot,copilot", "--join", tower]);
         let joiner = Node::spawn(self.on_machine(&self.joiner, command));
         thread::sleep(stay);
         assert!(joiner.stop().success());

@@ -2,7 +2,7 @@
 
 use crate::cluster::view::Seen;
 use crate::config::cluster::Roles;
-use airmail_membership::{Card, Member, Standing};
+use airmail_membership::{Card, Member, Standing, TreeCard};
 use airmail_model::Mono;
 use airmail_proto::v1::{self, MemberState};
 
@@ -56,9 +56,21 @@ fn of_card(card: &Card) -> v1::Member {
         address: card.client_address.clone(),
         shards: card.shards.into(),
         connections: card.connections,
-        unlinked: card.unlinked.clone(),
+        unlinked: card.ways.unlinked.clone(),
         version: card.release.clone(),
+        tree: card.ways.tree.as_ref().map(place),
         ..v1::Member::default()
+    }
+}
+
+fn place(tree: &TreeCard) -> v1::TreeNode {
+    v1::TreeNode {
+        is_child: tree.is_child,
+        parent: tree.parent.clone(),
+        depth: tree.depth,
+        children: tree.children,
+        delay_us: tree.delay_us,
+        behind_ms: tree.behind_ms,
     }
 }
 

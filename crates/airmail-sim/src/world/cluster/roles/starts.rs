@@ -6,8 +6,8 @@ use crate::files::SimFiles;
 use crate::world::cluster::{Cluster, Joint};
 use crate::world::node_storage::NearPort;
 use crate::world::wire::Wire;
-use airmail_link::{HostedStorage, LinkStorage, LogHomes, Tower, TowersStorage};
-use airmail_log::LogStorage as _;
+use airmail_link::{CachedStorage, HostedStorage, LinkStorage, LogHomes, Tower, TowersStorage};
+use airmail_log::LogStorage;
 use airmail_log::journal::JournalStorage;
 use airmail_model::Mono;
 use std::sync::Arc;
@@ -48,7 +48,11 @@ impl Cluster {
             store.add_port(Box::new(wire.far()));
         }
         let link = LinkStorage::new(wire.near(), capabilities, self.limits);
-        let mut host = HostedStorage::new(link, self.limits);
+        let storage: Box<dyn LogStorage> = match roles.cache {
+            Some(cache) => Box::new(CachedStorage::new(link, cache)),
+            None => Box::new(link),
+        };
+        let mut host = HostedStorage::new(storage, self.limits);
         serve(&mut host, &mut self.joints, node);
         self.joints.push(Joint::new(node, store, wire));
         roles.towers[tower] = Some(host);
@@ -101,11 +105,7 @@ impl Cluster {
 }
 
 /// Lets a node that has started serve those that ask over wires which were made before.
-fn serve<S: airmail_log::LogStorage>(
-    host: &mut HostedStorage<S>,
-    joints: &mut Vec<Joint>,
-    node: usize,
-) {
+fn serve<S: LogStorage>(host: &mut HostedStorage<S>, joints: &mut Vec<Joint>, node: usize) {
     joints.retain(|joint| !joint.has_ended_at(node));
     for joint in joints.iter().filter(|joint| joint.leads_to(node)) {
         host.add_port(Box::new(joint.wire.far()));
