@@ -41,6 +41,8 @@ enum What {
     /// Stop a subscriber, stop and cut off a gateway, let 10,000 subscribers catch up, and leave others at half load
     /// as they are [rounds: 15]. Needs root for cuts.
     Isolation(Judged),
+    /// Put the regions of a tree far from its root: what is published uses the way, and nothing goes down it twice.
+    Distance(Judged),
     /// Kill brokers and collectors while records are collected, and lose and reorder nothing [minutes: 10].
     Collect(Minutes),
     /// Run at a part of the highest load: memory must stay flat, and latency is reported.
@@ -115,6 +117,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             let tree = (faults.mode == "tree").then_some(("TREE", 1));
             let more = judge.into_iter().chain(tree);
             harness_with("cluster", Extent::Rounds(120), &faults.rounds, more)
+        }
+        What::Distance(judged) => {
+            let judge = judged.judge_times.then_some(("JUDGE", 1));
+            harness_with("distance", Extent::Rounds(1), &judged.rounds, judge)
         }
         What::Isolation(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));

@@ -4,6 +4,7 @@
 //! - [`waiting`]: waits that end, and say what they waited for.
 //! - [`scale`]: the amount of testing, and the tools that there are.
 //! - [`network`]: machines with addresses of their own, whose packets can be lost.
+//! - [`slow_way`]: connections as over a distance.
 //! - [`node`]: a node in a process of its own, and commands that talk to it.
 //! - [`shards`]: the directories of a node's shards.
 //! - [`pages`]: pages of the documentation that are made from the code.
@@ -31,5 +32,6 @@ pub mod pages;
 pub mod postgres;
 pub mod scale;
 pub mod shards;
+pub mod slow_way;
 pub mod transcript;
 pub mod waiting;

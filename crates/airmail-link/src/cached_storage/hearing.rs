@@ -114,6 +114,7 @@ impl<S: LogStorage> CachedStorage<S> {
             let reader = self.readers.get(*r);
             reader.is_some_and(|reader| reader.source == Source::Cache)
         };
+        of_log.is_gone = true;
         of_log.unasked = of_log.readers.iter().filter(shares).copied().collect();
         self.due.insert(log);
     }

@@ -88,17 +88,25 @@ pub(super) struct CachedLog {
     pub(super) sealed: Option<(Sequence, MapEpoch)>,
     /// It cannot be used above at the moment: what is here is given without a question.
     pub(super) is_lost: bool,
+    /// It was deleted.
+    pub(super) is_gone: bool,
 }
 
 impl CachedLog {
     /// Takes note of its bounds; whether what is here of it is of an earlier life.
     pub(super) fn note(&mut self, bounds: &Bounds) -> bool {
+        self.is_gone = false;
         let before = self.bounds.replace((bounds.first, bounds.incarnation));
         let is_other = before.is_some_and(|(_, incarnation)| incarnation != bounds.incarnation);
         if is_other {
             self.sealed = None;
         }
         is_other
+    }
+
+    /// Whether nothing of it has to be remembered.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_gone && self.readers.is_empty() && self.fetchers.is_empty()
     }
 
     /// The fetcher of everything, or of a topic, that stands at a number.

@@ -33,6 +33,9 @@ impl<S: LogStorage> CachedStorage<S> {
                 self.serve_reader(r, out);
             }
             self.stop_needless_fetchers(log);
+            if self.logs.get(&log).is_some_and(CachedLog::is_over) {
+                self.logs.remove(&log);
+            }
         }
     }
 

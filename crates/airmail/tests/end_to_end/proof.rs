@@ -21,6 +21,7 @@ mod cluster;
 #[cfg(feature = "kafka")]
 mod collect;
 mod damage;
+mod distance;
 mod flip;
 mod full;
 mod hostile;

@@ -1,12 +1,17 @@
 //! A tree of nodes: clients of every node see the same, a node that is gone costs those below it a moment, and who may
 //! not be a child is told why.
 
-use crate::cluster::{part_command, publish, refused, secret, subscribed, tower, tower_at, with};
+use crate::cluster::{
+    gateway_command, part_command, publish, refused, secret, subscribed, tower, tower_at, with,
+};
 use crate::subscriber::Subscriber;
+use airmail_bench::late::{Backlog, Crowd, Wanted};
 use airmail_testkit::node::{self, Node, airmail, wait_until};
+use airmail_testkit::scale;
 use airmail_testkit::waiting::waiting;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
+use std::num::NonZeroU32;
 use std::process::{Command, Stdio};
 
 /// The command of a child of the node at this address.
@@ -180,6 +185,61 @@ fn readers_of_one_history_have_it_from_the_root_once() {
     );
     let delay = node::metric(&leaf.http, "airmail_tree_delay_us");
     assert!(delay.is_some(), "the delay is not told");
+}
+
+/// Subscribers of a backlog, each of a topic and from a place of its own, at a gateway with a cache.
+fn catch_up(gateways: &[(&str, &Node)], backlog: &Backlog) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let crowds = gateways.iter().map(|(host, node)| Crowd {
+        target: format!("airmail://{}", node.grpc),
+        host: Some((*host).to_owned()),
+        connections: NonZeroU32::new(8).unwrap(),
+        backlog: backlog.clone(),
+    });
+    let crowds = crowds.map(|crowd| runtime.spawn(async move { crowd.catch_up().await.unwrap() }));
+    for crowd in crowds.collect::<Vec<_>>() {
+        let caught_up = runtime.block_on(crowd).unwrap();
+        assert!(caught_up.is_whole(backlog), "{caught_up:?}");
+    }
+}
+
+#[test]
+fn a_crowd_far_back_has_each_block_asked_for_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = tower(directory.path(), &[]);
+    let bytes = scale::backlog_bytes() as u64;
+    let wanted = Wanted {
+        namespace: "late".to_owned(),
+        topics: NonZeroU32::new((bytes / 80_000).clamp(200, 5_000) as u32).unwrap(),
+        bytes,
+        size: 1_000,
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let url = format!("airmail://{}", root.grpc);
+    let backlog = runtime.block_on(Backlog::store(&url, &wanted)).unwrap();
+    let gateway = |name: &str, of: &Node| {
+        let mut command = gateway_command(name, &of.address("nodes"), &[]);
+        command.env("AIRMAIL_CACHE_BYTES", "1GiB");
+        command.env("AIRMAIL_CLUSTER_HOST", name);
+        Node::spawn(command)
+    };
+    let alone = gateway("alone", &root);
+    catch_up(&[("alone", &alone)], &backlog);
+    let times = |bytes: Option<f64>| bytes.unwrap() / wanted.bytes as f64;
+    let over_link = times(node::metric(&alone.http, "airmail_link_bytes_total"));
+    assert!(over_link < 1.5, "{over_link} times what is stored");
+    // Two gateways have it from one node of a tree.
+    let parent = root.address("nodes") + "?cache=1GiB";
+    let between = Node::spawn(child_command("between", &parent, &[]));
+    let (one, other) = (gateway("one", &between), gateway("other", &between));
+    catch_up(&[("one", &one), ("other", &other)], &backlog);
+    let fetched = node::metric(&between.http, "airmail_tree_fetched_bytes_total");
+    let fetched = times(fetched);
+    assert!(fetched < 1.5, "{fetched} times what is stored");
+    scale::say(&format!(
+        "a crowd of {}: read {over_link:.2} times by one gateway, {fetched:.2} times for two\n",
+        wanted.topics
+    ));
 }
 
 #[test]

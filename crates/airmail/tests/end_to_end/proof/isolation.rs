@@ -2,7 +2,8 @@
 //! nothing, a gateway that is stopped, a link that is cut; or while ten thousand subscribers catch up.
 //!
 //! A publisher and a subscriber are clients of one gateway; whatever stands still is at another, or a stream of its
-//! own. In each round they run beside nobody and beside each of these for as long, in an order that turns, and what is
+//! own. That other one and its clients stand for another machine: they give way to the load, and there is a third, to
+//! which the clients of a gateway that stands still go. In each round they run beside nobody and beside each of these for as long, in an order that turns, and what is
 //! judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
 //! order, and that no node's memory grows beyond what its bounds allow, is judged always.
 
@@ -23,7 +24,7 @@ use tokio::runtime::Runtime;
 
 const NEAR: Who = Who::Gateway(0);
 const FAR: Who = Who::Gateway(1);
-/// Name of the other gateway's machine: the load's clients keep to the gateway of their own.
+/// Name of the other gateways' machine: the load's clients keep to the gateway of their own.
 const ELSEWHERE: &str = "elsewhere";
 /// Beginning of the name of the topic under load.
 const NAME: &str = "isolation";
@@ -163,6 +164,7 @@ impl Stage {
             &[
                 Plot::gateway("gateway-1", ""),
                 Plot::gateway("gateway-2", ELSEWHERE),
+                Plot::gateway("gateway-3", ELSEWHERE),
             ],
             &SETTINGS,
         );
@@ -277,7 +279,7 @@ impl Stage {
 
     /// No process has ever had more memory than its bounds allow.
     fn check_memory(&self, plan: &Plan) {
-        for who in [NEAR, FAR, Who::Tower] {
+        for who in [NEAR, FAR, Who::Gateway(2), Who::Tower] {
             let path = format!("/proc/{}/status", self.nodes.pid(who));
             let status = fs::read_to_string(path).unwrap();
             let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
