@@ -22,13 +22,21 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-/// Runs until the client is closed and everything is settled.
-pub(crate) async fn run(
+/// Runs until the client is closed and everything is settled. A task that is ended before it has begun is over, too.
+pub(crate) fn run(
     shared: Arc<ClientContext>,
     accumulator: Arc<Accumulator>,
     shutdown: Option<Shutdown>,
-) {
+) -> impl Future<Output = ()> + Send {
     let guard = AbandonOnDrop(accumulator);
+    async move { keep_publishing(shared, &guard, shutdown).await }
+}
+
+async fn keep_publishing(
+    shared: Arc<ClientContext>,
+    guard: &AbandonOnDrop,
+    shutdown: Option<Shutdown>,
+) {
     let accumulator = &guard.0;
     let mut shutdown = shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
     let mut stream = PublishStream::new(Arc::clone(&shared), Arc::clone(accumulator));

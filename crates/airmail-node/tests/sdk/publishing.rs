@@ -55,6 +55,19 @@ async fn closing_delivers_what_was_accepted() {
 }
 
 #[tokio::test]
+async fn a_publisher_whose_client_is_gone_is_told_and_does_not_wait_for_ever() {
+    let node = Node::in_memory().await;
+    // Its task has not begun when the client goes.
+    let publisher = node.client().await.publisher();
+    let told = match publisher.send(message("t", "x")).await {
+        Ok(ack) => ack.await.map(drop),
+        Err(error) => Err(error),
+    };
+    assert!(told.is_err());
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_shutdown_that_was_passed_in_is_a_clean_end_too() {
     let node = Node::in_memory().await;
     let (stop, stopped) = oneshot::channel::<()>();
