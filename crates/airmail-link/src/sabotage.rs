@@ -31,7 +31,7 @@ pub enum Bug {
 /// A bug to plant in a tree's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeBug {
-    /// The path is looked at when a parent tells its first heartbeat, and never again.
+    /// The path is looked at when a parent tells its first heartbeat, and nobody leaves it later, whatever it tells.
     PathCheckedWhenAttaching,
     /// The root tells its count once.
     CountNotRenewed,

@@ -5,7 +5,7 @@
 //! comes down in [`Heartbeat`]s, with the path that it has come; the root renews it all the time. A node that finds itself in
 //! the path, or gets no new count for a while, leaves its parent at once, and takes no child until it has a place again.
 //! It tries the parents of its settings, and then the ancestors that the last heartbeat named, beginning behind the one that
-//! it has left.
+//! it has left. When one of its settings is there again that comes before the one that it has, it goes back.
 //!
 //! A node has a bounded number of children. One too many is sent on to the child that has the fewest itself.
 //!
@@ -89,6 +89,11 @@ pub enum TreeInput {
         /// The child of its that it names in its place, as one that has no room.
         instead: Option<String>,
     },
+    /// A parent that is better than the present one would take it.
+    Better {
+        /// Address of that parent.
+        address: String,
+    },
     /// A child has so many children itself.
     ChildHas {
         /// The child's name.
@@ -135,6 +140,8 @@ struct Child {
 struct Parent {
     address: String,
     is_linked: bool,
+    /// One that had no room has named it.
+    is_named: bool,
     /// Time at which it was tried, or the link was there.
     since: Mono,
 }
@@ -238,6 +245,18 @@ impl TreeNode {
             .map(|heartbeat| heartbeat.path.as_slice())
     }
 
+    /// Addresses of parents that are better than the present one, if it has a place: those of its settings that come
+    /// before. Whoever was sent on by one of them stays.
+    #[must_use]
+    pub fn better(&self) -> &[String] {
+        match &self.parent {
+            Some(parent) if self.heartbeat.is_some() && !parent.is_named => {
+                self.choice.before(&parent.address)
+            }
+            _ => &[],
+        }
+    }
+
     /// Number of its children.
     #[must_use]
     pub fn children(&self) -> usize {
@@ -258,6 +277,12 @@ impl TreeNode {
             TreeInput::Gone { address, instead } => {
                 if self.parent() == Some(&*address) {
                     self.leave(now, instead);
+                }
+            }
+            TreeInput::Better { address } => {
+                if self.better().contains(&address) {
+                    self.heartbeat = None;
+                    self.connect(now, address, false);
                 }
             }
             TreeInput::ChildHas { name, children } => {
@@ -353,6 +378,10 @@ impl TreeNode {
         match &self.parent {
             Some(parent) if parent.is_linked => {
                 let until = self.renewed_at.max(parent.since).plus(patience);
+                #[cfg(feature = "sabotage")]
+                if self.bug == Some(TreeBug::PathCheckedWhenAttaching) {
+                    return until;
+                }
                 if now < until {
                     return until;
                 }
@@ -364,7 +393,7 @@ impl TreeNode {
             None if now < self.choice.try_at => self.choice.try_at,
             None => {
                 let address = self.choice.next();
-                self.connect(now, address);
+                self.connect(now, address, false);
                 now.plus(patience)
             }
         }
@@ -416,15 +445,18 @@ impl TreeNode {
         let is_new = self.seen.is_none_or(|(node, boot, count)| {
             (node, boot) != (root.node, heartbeat.boot) || count < heartbeat.count
         });
-        if !is_new {
-            return;
+        if is_new {
+            self.seen = Some(told);
+            self.renewed_at = now;
+            let above = heartbeat.path.iter().rev().skip(1);
+            self.choice
+                .found(above.map(|above| above.address.clone()).collect());
         }
-        self.seen = Some(told);
-        self.renewed_at = now;
-        let above = heartbeat.path.iter().rev().skip(1);
-        self.choice
-            .found(above.map(|above| above.address.clone()).collect());
-        self.heartbeat = Some(heartbeat);
+        // A path that has changed is passed on whatever the count: so a circle is found by all who are in it. A place is
+        // got by a new count alone.
+        if is_new || self.heartbeat.is_some() {
+            self.heartbeat = Some(heartbeat);
+        }
     }
 
     /// Leaves the parent, or gives up an attempt; the next one is another, mostly after a pause.
@@ -436,14 +468,15 @@ impl TreeNode {
         self.heartbeat = None;
         let at_once = self.choice.left(now, left.address, instead, &self.limits);
         if let Some(address) = at_once {
-            self.connect(now, address);
+            self.connect(now, address, true);
         }
     }
 
-    fn connect(&mut self, now: Mono, address: String) {
+    fn connect(&mut self, now: Mono, address: String, is_named: bool) {
         self.parent = Some(Parent {
             address,
             is_linked: false,
+            is_named,
             since: now,
         });
     }

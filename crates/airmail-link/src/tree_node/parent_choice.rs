@@ -51,6 +51,12 @@ impl ParentChoice {
         self.ancestors.len()
     }
 
+    /// Addresses of the settings that come before one.
+    pub(super) fn before(&self, address: &str) -> &[String] {
+        let at = self.parents.iter().position(|one| one == address);
+        &self.parents[..at.unwrap_or(self.parents.len())]
+    }
+
     /// A parent has led to the root, by these ancestors, the nearest first.
     pub(super) fn found(&mut self, ancestors: Vec<String>) {
         self.failures = 0;

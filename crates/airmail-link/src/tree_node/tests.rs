@@ -93,7 +93,8 @@ impl Network {
         }
     }
 
-    /// Nobody is its own ancestor for longer than it takes a heartbeat to come round.
+    /// Nobody is its own ancestor for longer than it takes a heartbeat to come round, where all have a place. Whoever has
+    /// none tells nothing, and leaves when its patience ends.
     fn check_circles(&mut self) {
         for node in 0..self.nodes.len() {
             let mut way = vec![node];
@@ -105,7 +106,11 @@ impl Network {
             }
             let is_circle = self.linked[way[way.len() - 1]] == Some(node);
             let stands = |node: &usize| self.still.contains(node) || self.down.contains(node);
-            if !is_circle || way.iter().any(stands) {
+            let ways = way.iter().zip(way.iter().skip(1).chain([&node]));
+            let is_interrupted = ways.clone().any(|(one, other)| self.is_cut(*one, *other));
+            let has_no_place = |node: &usize| self.nodes[*node].path().is_none();
+            let is_mute = way.iter().any(has_no_place);
+            if !is_circle || is_interrupted || is_mute || way.iter().any(stands) {
                 self.circling[node] = Duration::ZERO;
                 continue;
             }
@@ -127,6 +132,11 @@ impl Network {
     /// A node that is up does what it would do.
     fn step(&mut self, node: usize) {
         self.input(node, TreeInput::Tick);
+        // Each at a time of its own: two that go to each other at once both lose their way.
+        let turn = node as u64 * 70_000_000 + 1_000_000_000;
+        if self.now.0.is_multiple_of(turn) {
+            self.look_for_better(node);
+        }
         let wanted = self.nodes[node].parent().map(str::to_owned);
         // It may have left its parent, and try the same one again.
         let is_linked = self.nodes[node]
@@ -161,6 +171,21 @@ impl Network {
         } else {
             self.without[node] += STEP;
             self.longest[node] = self.longest[node].max(self.without[node]);
+        }
+    }
+
+    /// Asks the parents that would be better whether they would take it, and leaves them again.
+    fn look_for_better(&mut self, node: usize) {
+        for address in self.nodes[node].better().to_vec() {
+            let parent = (0..self.nodes.len()).find(|one| super::tests::address(*one) == address);
+            let parent = parent.unwrap();
+            let own = self.nodes[node].own.clone();
+            if self.is_cut(node, parent) || self.nodes[parent].admit(&own).is_err() {
+                continue;
+            }
+            let name = own.name;
+            self.input(parent, TreeInput::ChildGone { name });
+            return self.input(node, TreeInput::Better { address });
         }
     }
 
@@ -306,6 +331,30 @@ fn who_loses_its_parent_goes_to_the_one_above_and_who_is_below_stays() {
     for node in [2, 5, 6] {
         assert_eq!(network.longest[node], Duration::ZERO);
     }
+}
+
+#[test]
+fn who_went_elsewhere_comes_back_when_its_parent_is_there_again() {
+    let mut network = seven();
+    network.kill(1);
+    network.pass(second(2));
+    assert_eq!(network.path(3), [0]);
+    network.forget_times();
+    network.revive(1, 2);
+    network.pass(second(5));
+    assert_eq!(network.path(3), [0, 101 + 100]);
+    // It has a place when the next count comes.
+    assert!(network.longest[3] <= Duration::from_millis(250));
+    // One that was sent on stays where it is.
+    let limits = TreeLimits {
+        children_max: 1,
+        ..TreeLimits::default()
+    };
+    let mut network = Network::new(&[&[0], &[0]], limits);
+    network.pass(second(2));
+    network.forget_times();
+    network.pass(second(5));
+    assert_eq!(network.longest, [Duration::ZERO; 3]);
 }
 
 #[test]

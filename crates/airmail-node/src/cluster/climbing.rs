@@ -1,7 +1,8 @@
 //! Climbing: a node in a tree keeps a link from each of its shards to the parent that it has now.
 //!
 //! Which that is, its place says ([`Tree`]); the first shard's link says what becomes of it. A shard's link is to all
-//! logs, so the parent may have other shards than the one before.
+//! logs, so the parent may have other shards than the one before. Where that is not the first of the settings, it is asked
+//! now and then whether one that comes before is there again.
 
 use super::carrying::{Carrying, Words};
 use super::credentials::Identity;
@@ -19,8 +20,12 @@ use airmail_wire::handshake::{Asked, Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// Time between two looks for a better parent.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A parent that was found, and what it has.
 #[derive(Debug)]
@@ -159,6 +164,7 @@ impl Climber {
             tokio::pin!(once);
             let end = tokio::select! {
                 end = &mut once => end,
+                () = self.look_for_better() => once.await,
                 _ = parent.changed() => {
                     link_stop.cancel();
                     once.await
@@ -186,6 +192,40 @@ impl Climber {
         }
     }
 
+    /// Looks for a parent that is better, as long as there may be one.
+    async fn look_for_better(&self) {
+        loop {
+            // Two that went to each other at once would both lose their way.
+            let number = self.identity.node().node.0;
+            sleep(LOOK_EVERY + Duration::from_millis(number % 2_000)).await;
+            if !self.leads() {
+                continue;
+            }
+            for address in self.tree.better() {
+                if let Ok(dialed) = self.dial(&address).await {
+                    // Only to know: the link is another one's.
+                    drop(dialed);
+                    self.tree.better_found(address);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A connection to a parent that has what the first one had.
+    async fn dial(&self, address: &str) -> Result<Dialed, LinkEnd> {
+        let asked = asked(self.from, &self.own_address);
+        let dialed = timeout(PATIENCE, dial(address, &self.identity, &asked)).await;
+        let dialed = dialed.unwrap_or(Err(LinkEnd::Silent))?;
+        let is_same = dialed.offer.capabilities == self.offer.capabilities
+            && dialed.offer.storages == self.offer.storages;
+        if !is_same {
+            let what = "the parent has other storages than the one before: start this node again";
+            return Err(LinkEnd::Changed(what.to_owned()));
+        }
+        Ok(dialed)
+    }
+
     /// Whether what becomes of its link is what becomes of the parent.
     fn leads(&self) -> bool {
         self.from == 0
@@ -193,22 +233,14 @@ impl Climber {
 
     /// One connection, from its beginning to its end.
     async fn once(&self, address: &str, stop: &CancellationToken) -> LinkEnd {
-        let asked = asked(self.from, &self.own_address);
-        let dial = timeout(PATIENCE, dial(address, &self.identity, &asked));
         let dialed = tokio::select! {
-            dialed = dial => dialed.unwrap_or(Err(LinkEnd::Silent)),
+            dialed = self.dial(address) => dialed,
             () = stop.cancelled() => return LinkEnd::Stopping,
         };
         let dialed = match dialed {
             Ok(dialed) => dialed,
             Err(end) => return end,
         };
-        let is_same = dialed.offer.capabilities == self.offer.capabilities
-            && dialed.offer.storages == self.offer.storages;
-        if !is_same {
-            let what = "the parent has other storages than the one before: start this node again";
-            return LinkEnd::Changed(what.to_owned());
-        }
         if let Some(member) = dialed.member {
             self.metrics.cluster.links.meet(member);
         }

@@ -113,6 +113,16 @@ impl Tree {
         self.ask();
     }
 
+    /// Addresses of parents that are better than the present one.
+    pub(super) fn better(&self) -> Vec<String> {
+        self.0.state.lock().place.better().to_vec()
+    }
+
+    /// A parent that is better would take this node.
+    pub(super) fn better_found(&self, address: String) {
+        self.input(TreeInput::Better { address });
+    }
+
     /// The link to the parent at an address has ended, or cannot be made.
     pub(super) fn gone(&self, address: &str, instead: Option<String>) {
         self.0.state.lock().above = None;

@@ -6,6 +6,7 @@ use crate::cluster::{
 };
 use crate::subscriber::Subscriber;
 use airmail_bench::late::{Backlog, Crowd, Wanted};
+use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{self, Node, airmail, wait_until};
 use airmail_testkit::scale;
 use airmail_testkit::waiting::waiting;
@@ -16,8 +17,13 @@ use std::process::{Command, Stdio};
 
 /// The command of a child of the node at this address.
 fn child_command(name: &str, parents: &str, flags: &[&str]) -> Command {
+    child_command_at("127.0.0.1:0", name, parents, flags)
+}
+
+/// The same, where its own children reach it at an address.
+fn child_command_at(cluster: &str, name: &str, parents: &str, flags: &[&str]) -> Command {
     let mut command = part_command(name, "all");
-    command.args(["--cluster", "127.0.0.1:0"]);
+    command.args(["--cluster", cluster]);
     command.args(["--log", &format!("tree://{parents}")]);
     with(command, flags)
 }
@@ -74,20 +80,29 @@ fn clients_of_the_root_and_of_nodes_below_see_the_same() {
 }
 
 #[test]
-fn who_is_below_a_node_that_is_gone_goes_on_at_the_next_above_and_misses_nothing() {
+fn who_is_below_a_node_that_is_gone_goes_on_at_the_next_above_and_comes_back_and_misses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let root = tower(directory.path(), &[]);
-    let inner = child("inner", &root, &[]);
-    let leaf = child("leaf", &inner, &[]);
+    let address = lasting_address();
+    let inner = || {
+        let above = root.address("nodes");
+        Node::spawn(child_command_at(&address, "inner", &above, &[]))
+    };
+    let first = inner();
+    let leaf = child("leaf", &first, &[]);
     let mut live = Subscriber::start(&leaf, "news");
     subscribed(&leaf);
     publish(&leaf, "news", "1");
     wait_for_place(&root, "leaf", "inner", 2);
-    inner.kill();
+    first.kill();
     publish(&leaf, "news", "2");
     publish(&root, "news", "3");
     assert_eq!(live.take(3), ["1", "2", "3"]);
     wait_for_place(&root, "leaf", "tower", 1);
+    let _again = inner();
+    wait_for_place(&root, "leaf", "inner", 2);
+    publish(&leaf, "news", "4");
+    assert_eq!(live.take(1), ["4"]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn tree(chance: &mut Chance) -> Network {
         ..TreeLimits::default()
     };
     let mut network = Network::new(&parents, limits);
-    network.delay = Duration::from_millis(10 * chance.below(15));
+    network.delay = Duration::from_millis(10 * chance.below(9));
     network
 }
 
