@@ -4,6 +4,9 @@
 //! leaf: CachedStorage over LinkStorage ── Line ──▶ HostedStorage over CachedStorage over LinkStorage ── Line ──▶ …
 //!                                                                  … ── Line ──▶ HostedStorage over the storage
 //! ```
+//!
+//! The root hosts its storage twice, as a node with several shards does: that of a shard for links to it, and around it all
+//! logs for children.
 
 use super::NearPort;
 use super::line::{Line, Weather, below};
@@ -19,7 +22,7 @@ pub(crate) struct Treed<S: LogStorage> {
     pub(crate) leaves: Vec<Below>,
     /// Nodes between, the nearest to the leaf first.
     inner: Vec<HostedStorage<Below>>,
-    root: HostedStorage<S>,
+    root: HostedStorage<HostedStorage<S>>,
     /// The leaves' lines, and then those of the nodes between.
     lines: Vec<Line>,
 }
@@ -61,7 +64,8 @@ impl<S: LogStorage> Treed<S> {
             .iter()
             .map(|line| HostedStorage::new(near(line, capabilities, limits), limits.0))
             .collect();
-        let mut root = HostedStorage::new(storage, limits.0);
+        let own = HostedStorage::new(storage, limits.0);
+        let mut root = HostedStorage::around(own, limits.0);
         for line in of_leaves {
             let far = Box::new(line.far(0));
             match inner.first_mut() {
@@ -141,7 +145,7 @@ impl<S: LogStorage> Treed<S> {
 
     /// Ends everything but the storage.
     pub(crate) fn into_storage(self) -> S {
-        self.root.into_storage()
+        self.root.into_storage().into_storage()
     }
 }
 
