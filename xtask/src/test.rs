@@ -85,6 +85,14 @@ const SAMPLE: [&str; 13] = [
     "slow::",
 ];
 
+/// Nodes that the tests start. Default: each is one, of one shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Nodes {
+    shards: Option<u16>,
+    is_apart: bool,
+    tree: Option<u64>,
+}
+
 /// Brings the tools and runs the tests.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut parts = Parts::of("test");
@@ -92,7 +100,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let without: Vec<&str> = options.without.iter().map(|one| one.name()).collect();
-    let prepared = |shards: Option<u16>, apart: bool, tree: Option<u64>| {
+    let prepared = |nodes: Nodes| {
         let mut tests = cargo(&all);
         tests.env("AIRMAIL_TEST_TOOLS", tools.directory());
         tests.env("AIRMAIL_TEST_WITHOUT", without.join(","));
@@ -100,9 +108,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             ("AIRMAIL_TEST_LINES", options.lines),
             ("AIRMAIL_TEST_KILLS", options.kills),
             ("AIRMAIL_TEST_BACKLOG_MIB", options.backlog_mib),
-            ("AIRMAIL_TEST_SHARDS", shards.map(u64::from)),
-            ("AIRMAIL_TEST_APART", apart.then_some(1)),
-            ("AIRMAIL_TEST_TREE", tree),
+            ("AIRMAIL_TEST_SHARDS", nodes.shards.map(u64::from)),
+            ("AIRMAIL_TEST_APART", nodes.is_apart.then_some(1)),
+            ("AIRMAIL_TEST_TREE", nodes.tree),
         ] {
             if let Some(count) = count {
                 tests.env(name, count.to_string());
@@ -110,8 +118,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         tests
     };
-    let is_whole = options.shards.is_none() && !options.apart && options.tree.is_none();
-    let mut tests = prepared(options.shards, options.apart, options.tree);
+    let nodes = Nodes {
+        shards: options.shards,
+        is_apart: options.apart,
+        tree: options.tree,
+    };
+    let is_whole = nodes == Nodes::default();
+    let mut tests = prepared(nodes);
     if !is_whole {
         tests.args(WITH_NODES);
     } else {
@@ -124,12 +137,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
             tests
         };
-        let mut with_shards = of_sample(prepared(Some(SAMPLE_SHARDS), false, None));
-        overseen::run(with_shards.arg(OF_SHARDS), &mut parts)?;
-        let mut apart = of_sample(prepared(None, true, None));
-        overseen::run(&mut apart, &mut parts)?;
-        let mut trees = of_sample(prepared(None, false, Some(SAMPLE_TREE)));
-        overseen::run(&mut trees, &mut parts)?;
+        let with_shards = Nodes {
+            shards: Some(SAMPLE_SHARDS),
+            ..Nodes::default()
+        };
+        overseen::run(of_sample(prepared(with_shards)).arg(OF_SHARDS), &mut parts)?;
+        let apart = Nodes {
+            is_apart: true,
+            ..Nodes::default()
+        };
+        overseen::run(&mut of_sample(prepared(apart)), &mut parts)?;
+        let trees = Nodes {
+            tree: Some(SAMPLE_TREE),
+            ..Nodes::default()
+        };
+        overseen::run(&mut of_sample(prepared(trees)), &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
     if options.filter.is_none() && is_whole && !options.without.contains(&Without::Maven) {

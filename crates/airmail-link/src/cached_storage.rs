@@ -126,17 +126,6 @@ impl<S: LogStorage> CachedStorage<S> {
         &self.storage
     }
 
-    /// The storage itself, for methods that are no call.
-    pub fn storage_mut(&mut self) -> &mut S {
-        &mut self.storage
-    }
-
-    /// Gives the storage back.
-    #[must_use]
-    pub fn into_storage(self) -> S {
-        self.storage
-    }
-
     /// Its state, for others to look at.
     #[must_use]
     pub fn state(&self) -> Arc<CacheState> {

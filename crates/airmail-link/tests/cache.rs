@@ -37,15 +37,7 @@ impl Owners {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
         };
-        let weather = Weather {
-            seed: 1,
-            delay: 2,
-            cuts: 0,
-            cuts_max: 0,
-            is_late: false,
-            holes: 0,
-            room: 1_000,
-        };
+        let weather = Weather::calm(1_000);
         let cache = CacheLimits {
             bytes: cache_bytes,
             fetch_bytes: 16_000,

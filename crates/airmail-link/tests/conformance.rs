@@ -8,10 +8,9 @@ mod subjects;
 mod wire;
 
 use airmail_link::LinkLimits;
-use airmail_log::LogStorage;
 use airmail_log::conformance::{End, Subject};
 use airmail_log::journal::JournalConfig;
-use airmail_model::{Mono, Now};
+use airmail_model::Now;
 use subjects::OnKept;
 use wire::Linked;
 use wire::line::Weather;
@@ -47,14 +46,7 @@ impl<D: Subject> Subject for OverLink<D> {
 
     fn reopen(&mut self, mut storage: Self::Storage, end: End, mut now: Now) -> Self::Storage {
         if end == End::Clean {
-            storage.close(now);
-            while !storage.is_closed() {
-                now.mono = Mono(now.mono.0 + 1000);
-                storage.poll(now, &mut Vec::new());
-                if self.storage.busy() {
-                    self.storage.wait();
-                }
-            }
+            now = subjects::close_before(&mut storage, &mut self.storage, now);
         }
         let storage = self.storage.reopen(storage.into_storage(), end, now);
         self.link(storage)

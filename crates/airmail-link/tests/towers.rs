@@ -40,15 +40,7 @@ impl Owner {
             mono: Mono(1_000_000_000),
             wall: Wall(1_790_000_000_000_000),
         };
-        let weather = Weather {
-            seed: 1,
-            delay: 2,
-            cuts: 0,
-            cuts_max: 0,
-            is_late: false,
-            holes: 0,
-            room: 1_000,
-        };
+        let weather = Weather::calm(1_000);
         let storage = memory::open(1, now).unwrap();
         let mut owner = Owner {
             link: Linked::by_paced_towers(storage, limits, weather, false, takeover_logs),

@@ -8,10 +8,9 @@ mod subjects;
 mod wire;
 
 use airmail_link::{CacheLimits, LinkLimits};
-use airmail_log::LogStorage;
 use airmail_log::conformance::{End, Subject};
 use airmail_log::journal::JournalConfig;
-use airmail_model::{Mono, Now};
+use airmail_model::Now;
 use subjects::OnKept;
 use wire::line::Weather;
 use wire::tree::Treed;
@@ -34,14 +33,7 @@ impl Subject for InTree {
 
     fn reopen(&mut self, mut storage: Self::Storage, end: End, mut now: Now) -> Self::Storage {
         if end == End::Clean {
-            storage.close(now);
-            while !storage.is_closed() {
-                now.mono = Mono(now.mono.0 + 1000);
-                storage.poll(now, &mut Vec::new());
-                if self.storage.busy() {
-                    self.storage.wait();
-                }
-            }
+            now = subjects::close_before(&mut storage, &mut self.storage, now);
         }
         let storage = self.storage.reopen(storage.into_storage(), end, now);
         Treed::new(storage, self.depth, self.limits, self.weather)
@@ -100,38 +92,26 @@ fn without_memory() -> (LinkLimits, CacheLimits) {
     (LinkLimits::default(), cache)
 }
 
-fn calm() -> Weather {
-    Weather {
-        seed: 1,
-        delay: 2,
-        cuts: 0,
-        cuts_max: 0,
-        is_late: false,
-        holes: 0,
-        room: 16,
-    }
-}
-
 fn bad(seed: u64) -> Weather {
     Weather {
         seed,
         delay: 5,
         cuts: 60,
         cuts_max: 1_000,
-        ..calm()
+        ..Weather::calm(16)
     }
 }
 
 mod below_the_root {
-    use super::{calm, in_tree, usual};
+    use super::{Weather, in_tree, usual};
 
-    airmail_log::conformance!(in_tree(1, usual(), calm()));
+    airmail_log::conformance!(in_tree(1, usual(), Weather::calm(16)));
 }
 
 mod three_links_down {
-    use super::{calm, in_tree, usual};
+    use super::{Weather, in_tree, usual};
 
-    airmail_log::conformance!(in_tree(3, usual(), calm()));
+    airmail_log::conformance!(in_tree(3, usual(), Weather::calm(16)));
 }
 
 mod three_links_down_slow_and_cut {
@@ -147,7 +127,7 @@ mod narrow_slow_and_cut {
 }
 
 mod without_memory_for_what_was_given {
-    use super::{calm, in_tree, without_memory};
+    use super::{Weather, in_tree, without_memory};
 
-    airmail_log::conformance!(in_tree(1, without_memory(), calm()));
+    airmail_log::conformance!(in_tree(1, without_memory(), Weather::calm(16)));
 }

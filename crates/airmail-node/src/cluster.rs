@@ -2,7 +2,7 @@
 //!
 //! A node with a storage lets others use it (`hosting`); a node without one uses another's (`dialing`). Either
 //! way a task moves bytes between a socket and the port of a shard's storage (`carrying`), on that shard's own
-//! thread, so that nobody is woken on another. What is said first is the handshake (`greeting`).
+//! thread (`host_shard`), so that nobody is woken on another. What is said first is the handshake (`greeting`).
 //!
 //! In a tree a node does both: it has its logs from a parent (`climbing`), whoever that is at the moment (`tree`), and
 //! hosts children of its own.
@@ -23,6 +23,7 @@ pub(crate) mod credentials;
 pub(crate) mod dialing;
 pub(crate) mod gossiping;
 mod greeting;
+pub(crate) mod host_shard;
 pub(crate) mod hosting;
 mod knowledge;
 mod link_end;

@@ -232,14 +232,7 @@ impl Subject for OverTcp {
 
     fn reopen(&mut self, mut storage: Self::Storage, end: End, mut now: Now) -> Self::Storage {
         if end == End::Clean {
-            storage.close(now);
-            while !storage.is_closed() {
-                now.mono = Mono(now.mono.0 + 1000);
-                storage.poll(now, &mut Vec::new());
-                if self.storage.busy() {
-                    self.storage.wait();
-                }
-            }
+            now = subjects::close_before(&mut storage, &mut self.storage, now);
         }
         let storage = self.storage.reopen(storage.host.into_storage(), end, now);
         Wired::new(storage, self)

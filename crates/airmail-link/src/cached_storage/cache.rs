@@ -1,9 +1,9 @@
 //! The cache: what readers were given of logs lately, in a bounded amount of memory.
 //!
 //! What one reader gets, one behind the other, is a *stretch*: it grows at its end, and goes from its beginning, the
-//! oldest of all stretches first. Each lies on a *shelf*: that of everything of its log, or of one topic in it. Runs of a shelf
-//! lie side by side; a number that one of them has is put into no other, but where a batch begins before what the other
-//! has.
+//! oldest of all stretches first. Each lies on a *shelf*: that of everything of its log, or of one topic in it.
+//! Stretches of a shelf lie side by side; a number that one of them has is put into no other, but where a batch begins
+//! before what the other has.
 //!
 //! Invariants: the tiles of a stretch follow one another; `bytes` is what all tiles take; a stretch is found by its first
 //! number and by the age of its first tile, or has no tile.

@@ -61,6 +61,23 @@ fn close<F: Files>(storage: &mut JournalStorage<F>, now: Now, mut wait: impl FnM
     panic!("the journal does not close");
 }
 
+/// Closes a storage that lies before a subject's, however far away, and tells when it is done.
+pub(crate) fn close_before<S: Subject>(
+    storage: &mut impl LogStorage,
+    subject: &mut S,
+    mut now: Now,
+) -> Now {
+    storage.close(now);
+    while !storage.is_closed() {
+        now.mono = Mono(now.mono.0 + 1000);
+        storage.poll(now, &mut Vec::new());
+        if subject.busy() {
+            subject.wait();
+        }
+    }
+    now
+}
+
 /// The `memory` storage: nothing outlives it.
 pub(crate) struct InMemory {
     pub(crate) config: JournalConfig,

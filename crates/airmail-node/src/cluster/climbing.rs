@@ -19,6 +19,7 @@ use airmail_wire::WirePort;
 use airmail_wire::handshake::{Asked, Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -164,7 +165,7 @@ impl Climber {
             tokio::pin!(once);
             let end = tokio::select! {
                 end = &mut once => end,
-                () = self.look_for_better() => once.await,
+                never = self.look_for_better() => match never {},
                 _ = parent.changed() => {
                     link_stop.cancel();
                     once.await
@@ -193,7 +194,7 @@ impl Climber {
     }
 
     /// Looks for a parent that is better, as long as there may be one.
-    async fn look_for_better(&self) {
+    async fn look_for_better(&self) -> Infallible {
         loop {
             // Two that went to each other at once would both lose their way.
             let number = self.identity.node().node.0;

@@ -7,29 +7,25 @@
 //! A child in a tree asks for no shard: each of its links is to all logs, by one of the shards here. Whether it may be a
 //! child is a matter of this node's place in the tree.
 
-use super::carrying::Carrying;
 use super::credentials::Identity;
 use super::greeting::Greeting;
+use super::host_shard::{HostShard, HostShards};
 use super::link_end::LinkEnd;
 use super::tree::Tree;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
-use airmail_link::{Ancestor, FromHost, HostPort, ToHost};
-use airmail_log::Waker;
+use airmail_link::{Ancestor, ToHost};
 use airmail_model::NodeId;
 use airmail_wire::FrameReader;
 use airmail_wire::handshake::{Between, Known, Offer, Refusal};
 use airmail_wire::link_v1::refused::Why;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SetOnce};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -38,61 +34,6 @@ use tokio_util::task::TaskTracker;
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 /// Pause after a connection could not be accepted.
 const BREATH: Duration = Duration::from_millis(100);
-
-/// A shard, as links come to it.
-pub(crate) struct HostShard {
-    arrivals: SyncSender<HostPort>,
-    waker: Waker,
-    /// Carriers of ports whose connections have ended.
-    free: Mutex<Vec<Carrying<FromHost, ToHost>>>,
-    /// The runtime of its thread.
-    runtime: SetOnce<Handle>,
-    /// Cancelled when its storage closes.
-    stop: CancellationToken,
-}
-
-impl fmt::Debug for HostShard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostShard").finish_non_exhaustive()
-    }
-}
-
-impl HostShard {
-    /// A shard whose storage takes ports by `arrivals`, and is woken by `waker`.
-    pub(crate) fn new(arrivals: SyncSender<HostPort>, waker: Waker) -> HostShard {
-        HostShard {
-            arrivals,
-            waker,
-            free: Mutex::default(),
-            runtime: SetOnce::new(),
-            stop: CancellationToken::new(),
-        }
-    }
-
-    /// Links are carried on the runtime that this is called in.
-    pub(crate) fn begin(&self) {
-        // An error says that it has begun before.
-        let _ = self.runtime.set(Handle::current());
-    }
-
-    /// Ends all links: the storage is about to close.
-    pub(crate) fn end(&self) {
-        self.stop.cancel();
-    }
-
-    /// Someone who carries for a port of the storage: one that is free, or a new one.
-    fn carrying(&self) -> Result<Carrying<FromHost, ToHost>, Refusal> {
-        if let Some(free) = self.free.lock().pop() {
-            return Ok(free);
-        }
-        let (port, carrying) = Carrying::port(Arc::clone(&self.waker));
-        let taken = self.arrivals.try_send(Box::new(port));
-        taken
-            .map_err(|_| Refusal::new(Why::Role, "the shard takes no more links at the moment"))?;
-        (self.waker)();
-        Ok(carrying)
-    }
-}
 
 /// Nodes that have links.
 #[derive(Debug, Default)]
@@ -127,15 +68,6 @@ struct Admitted {
     stop: CancellationToken,
     /// The end of the link whose place it takes.
     before: Option<CancellationToken>,
-}
-
-/// Shards, as links of others come to them, in order.
-#[derive(Debug)]
-pub(crate) struct HostShards {
-    /// To the logs of the shard itself.
-    pub(crate) own: Vec<Arc<HostShard>>,
-    /// To all logs.
-    pub(crate) all: Vec<Arc<HostShard>>,
 }
 
 /// Everything that links of others need.
@@ -264,23 +196,23 @@ impl Hosting {
         }
         let carrying = shard.carrying().map_err(LinkEnd::from);
         let carrying = greeting.tell_refusal(carrying).await?;
-        let child = known.link.child_address.as_ref().map(|_| ());
+        let is_child = known.link.child_address.is_some();
         let (stream, reader) = match self.let_in(greeting, known).await {
             Ok(parts) => parts,
             Err(end) => {
                 // The port is the next one's.
-                shard.free.lock().push(carrying);
+                shard.give_back(carrying);
                 return Err(end);
             }
         };
-        let runtime = shard.runtime.wait().await.clone();
+        let runtime = shard.runtime().await;
         let meters = self.metrics.cluster.link_meters(&place.name);
         let carried = runtime.spawn(async move {
             let (name, Between { from, to }) = (&place.name, place.between);
             tracing::info!(name, from, to, %address, "a link has begun");
             let words = carrying.words();
             // One of a child's links is enough to know each other by.
-            let tree = child.filter(|_| from == 0).map(|()| &place.hosting.tree);
+            let tree = (is_child && from == 0).then_some(&place.hosting.tree);
             if let Some(tree) = tree {
                 tree.child_linked(name, &words);
             }
@@ -301,7 +233,7 @@ impl Hosting {
                 Err(error) => error.into(),
             };
             tracing::info!(name, from, to, %address, %end, "a link has ended");
-            shard.free.lock().push(carrying);
+            shard.give_back(carrying);
         });
         // An error says that the shard's thread has ended, and all its links with it.
         let _ = carried.await;
@@ -370,7 +302,7 @@ impl Hosting {
         let between = known.link.between;
         *links += 1;
         let number = *links;
-        let (stop, ended) = (shard.stop.child_token(), CancellationToken::new());
+        let (stop, ended) = (shard.link_stop(), CancellationToken::new());
         let link = Link {
             number,
             stop: stop.clone(),
@@ -397,28 +329,11 @@ impl Hosting {
     }
 }
 
-impl HostShards {
-    /// The shard that a link is to.
-    fn of(&self, known: &Known) -> Result<&Arc<HostShard>, Refusal> {
-        let Between { from, to } = known.link.between;
-        if known.link.child_address.is_some() {
-            let place = usize::from(from) % self.all.len().max(1);
-            let none = || Refusal::new(Why::Role, "this node has no shard");
-            return self.all.get(place).ok_or_else(none);
-        }
-        let none = || {
-            let text = format!("shard {to}: this node has {}", self.own.len());
-            Refusal::new(Why::Shard, text)
-        };
-        self.own.get(usize::from(to)).ok_or_else(none)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
-    use airmail_link::{TreeInput, TreeLimits, TreeNode};
+    use airmail_link::{HostPort, TreeInput, TreeLimits, TreeNode};
     use airmail_log::{LogStorage as _, memory};
     use airmail_model::clock::SystemClock;
     use airmail_model::{Mono, Now, Wall};

@@ -61,13 +61,8 @@ pub(crate) fn subscribed(node: &Node) {
     });
 }
 
-#[test]
-fn clients_of_two_gateways_and_of_the_tower_see_the_same() {
-    let directory = tempfile::tempdir().unwrap();
-    let tower = tower(directory.path(), &["--shards", "2"]);
-    let one = gateway("one", &tower, &["--shards", "2"]);
-    let other = gateway("other", &tower, &[]);
-    let nodes = [&tower, &one, &other];
+/// Clients of three nodes that have one storage see the same, also of a namespace with four logs that the last makes.
+pub(crate) fn assert_clients_see_the_same(nodes: [&Node; 3]) {
     let mut subscribers = nodes.map(|node| Subscriber::start(node, "news"));
     nodes.iter().for_each(|node| subscribed(node));
     for (number, node) in nodes.iter().enumerate() {
@@ -83,14 +78,25 @@ fn clients_of_two_gateways_and_of_the_tower_see_the_same() {
         assert_eq!(history.lines().collect::<Vec<_>>(), expected);
         assert_eq!(node.run(&["topics"]).ok(), "news\nother\n");
     }
-    // A namespace that is made at one is there at the others, with logs at both shards of the tower.
-    one.run(&["namespace", "create", "space", "--logs", "4"])
+    let last = nodes[2];
+    last.run(&["namespace", "create", "space", "--logs", "4"])
         .ok();
     for (node, text) in nodes.iter().zip(["a", "b", "c"]) {
         node.run(&["pub", "t", text, "--namespace", "space"]).ok();
     }
-    let history = other.run(&["history", "t", "--namespace", "space"]).ok();
-    assert_eq!(history, "a\nb\nc\n");
+    for node in nodes {
+        let history = node.run(&["history", "t", "--namespace", "space"]).ok();
+        assert_eq!(history, "a\nb\nc\n");
+    }
+}
+
+#[test]
+fn clients_of_two_gateways_and_of_the_tower_see_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(directory.path(), &["--shards", "2"]);
+    let one = gateway("one", &tower, &["--shards", "2"]);
+    let other = gateway("other", &tower, &[]);
+    assert_clients_see_the_same([&tower, &one, &other]);
     other.run(&["namespace", "delete", "space"]).ok();
     wait_until("the namespace's end", || {
         one.run(&["history", "t", "--namespace", "space"]).code != Some(0)

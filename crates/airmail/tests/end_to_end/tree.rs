@@ -2,7 +2,8 @@
 //! not be a child is told why.
 
 use crate::cluster::{
-    gateway_command, part_command, publish, refused, secret, subscribed, tower, tower_at, with,
+    assert_clients_see_the_same, gateway_command, part_command, publish, refused, secret,
+    subscribed, tower, tower_at, with,
 };
 use crate::subscriber::Subscriber;
 use airmail_bench::late::{Backlog, Crowd, Wanted};
@@ -54,29 +55,7 @@ fn clients_of_the_root_and_of_nodes_below_see_the_same() {
     let root = tower(directory.path(), &["--shards", "2"]);
     let inner = child("inner", &root, &["--shards", "3"]);
     let leaf = child("leaf", &inner, &[]);
-    let nodes = [&root, &inner, &leaf];
-    let mut subscribers = nodes.map(|node| Subscriber::start(node, "news"));
-    nodes.iter().for_each(|node| subscribed(node));
-    for (number, node) in nodes.iter().enumerate() {
-        publish(node, "news", &format!("of node {number}"));
-        publish(node, "other", "for nobody");
-    }
-    let expected = ["of node 0", "of node 1", "of node 2"];
-    for subscriber in &mut subscribers {
-        assert_eq!(subscriber.take(3), expected);
-    }
-    for node in nodes {
-        let history = node.run(&["history", "news"]).ok();
-        assert_eq!(history.lines().collect::<Vec<_>>(), expected);
-        assert_eq!(node.run(&["topics"]).ok(), "news\nother\n");
-    }
-    leaf.run(&["namespace", "create", "space", "--logs", "4"])
-        .ok();
-    for (node, text) in nodes.iter().zip(["a", "b", "c"]) {
-        node.run(&["pub", "t", text, "--namespace", "space"]).ok();
-    }
-    let history = leaf.run(&["history", "t", "--namespace", "space"]).ok();
-    assert_eq!(history, "a\nb\nc\n");
+    assert_clients_see_the_same([&root, &inner, &leaf]);
 }
 
 #[test]
