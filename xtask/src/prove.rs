@@ -1,6 +1,6 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `cluster`, `isolation`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `kill`, `cluster`, `branches`, `isolation`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
 //! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
 //! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
@@ -43,6 +43,9 @@ enum What {
     Isolation(Judged),
     /// Put the regions of a tree far from its root: what is published uses the way, and nothing goes down it twice.
     Distance(Judged),
+    /// Kill a branch of a tree of 81 nodes every 10 s, start it again 15 s later, and lose, reorder and repeat nothing
+    /// [rounds: 60].
+    Branches(Judged),
     /// Kill brokers and collectors while records are collected, and lose and reorder nothing [minutes: 10].
     Collect(Minutes),
     /// Run at a part of the highest load: memory must stay flat, and latency is reported.
@@ -121,6 +124,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         What::Distance(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));
             harness_with("distance", Extent::Rounds(1), &judged.rounds, judge)
+        }
+        What::Branches(judged) => {
+            let judge = judged.judge_times.then_some(("JUDGE", 1));
+            harness_with("branches", Extent::Rounds(60), &judged.rounds, judge)
         }
         What::Isolation(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));

@@ -37,15 +37,6 @@ struct Shared {
     parent: watch::Sender<Option<String>>,
 }
 
-/// Bytes of what a parent gave.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cached {
-    /// Those that are in memory.
-    pub(crate) bytes: u64,
-    /// All.
-    pub(crate) fetched_bytes: u64,
-}
-
 struct State {
     place: TreeNode,
     /// The heartbeat that children were told last.
@@ -226,15 +217,6 @@ impl Tree {
     /// Takes note of the cache of a shard.
     pub(crate) fn add_cache(&self, cache: Arc<CacheState>) {
         self.0.state.lock().caches.push(cache);
-    }
-
-    /// Bytes that the parent gave, in all shards.
-    pub(crate) fn cache(&self) -> Cached {
-        let state = self.0.state.lock();
-        Cached {
-            bytes: state.caches.iter().map(|cache| cache.bytes()).sum(),
-            fetched_bytes: state.caches.iter().map(|cache| cache.fetched_bytes()).sum(),
-        }
     }
 
     fn now_us(&self) -> u64 {

@@ -2,11 +2,13 @@
 
 use crate::cluster::link_states::LinkStates;
 use crate::cluster::tree::Tree;
+use airmail_link::CacheState;
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -22,6 +24,8 @@ pub(crate) struct ClusterMetrics {
     pub(crate) links: LinkStates,
     /// Its place in a tree, if it has to do with one.
     pub(crate) tree: OnceLock<Tree>,
+    /// Caches of what other nodes gave, one of each shard.
+    caches: Mutex<Vec<Arc<CacheState>>>,
     members: Family<Labels, Gauge>,
     link_bytes: Family<Labels, Counter>,
     link_count: Family<Labels, Gauge>,
@@ -72,6 +76,11 @@ impl ClusterMetrics {
         }
     }
 
+    /// Takes note of a shard's cache of what other nodes give.
+    pub(crate) fn add_cache(&self, cache: Arc<CacheState>) {
+        self.caches.lock().push(cache);
+    }
+
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "airmail_cluster_members",
@@ -108,6 +117,10 @@ impl ClusterMetrics {
         );
         if let Some(tree) = self.tree.get() {
             register_tree(tree, registry);
+        }
+        let caches = self.caches.lock();
+        if !caches.is_empty() {
+            register_caches(&caches, registry);
         }
         registry.register(
             "airmail_link_silences",
@@ -149,17 +162,23 @@ fn register_tree(tree: &Tree, registry: &mut Registry) {
         "Time for which something that is followed in the parent has not been at its end",
         place.behind_ms.into(),
     );
-    let cache = tree.cache();
-    gauge(
-        "airmail_tree_cache_bytes",
-        "Memory that what the parent gave takes",
-        i64::try_from(cache.bytes).unwrap_or(i64::MAX),
+}
+
+/// Caches of all shards together.
+fn register_caches(caches: &[Arc<CacheState>], registry: &mut Registry) {
+    let bytes: u64 = caches.iter().map(|cache| cache.bytes()).sum();
+    let gauge = Gauge::<i64>::default();
+    gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    registry.register(
+        "airmail_cache_bytes",
+        "Memory that what other nodes gave takes",
+        gauge,
     );
     let fetched = Counter::<u64>::default();
-    fetched.inc_by(cache.fetched_bytes);
+    fetched.inc_by(caches.iter().map(|cache| cache.fetched_bytes()).sum());
     registry.register(
-        "airmail_tree_fetched_bytes",
-        "Bytes of batches that the parent gave",
+        "airmail_cache_fetched_bytes",
+        "Bytes of batches that other nodes gave to the cache",
         fetched,
     );
 }

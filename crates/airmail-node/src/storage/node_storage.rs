@@ -183,6 +183,7 @@ impl NodeStorage {
             let link = LinkStorage::new(port, of_parent.capabilities, limits);
             let cached = CachedStorage::new(link, cache);
             tree.add_cache(cached.state());
+            metrics.cluster.add_cache(cached.state());
             (boxed(cached), climber)
         };
         let (storages, climbers): (Vec<_>, Vec<_>) = (0..).zip(&wakers).map(of_shard).unzip();
@@ -246,7 +247,7 @@ impl NodeStorage {
                 dialers,
                 ..ShardLinks::default()
             };
-            (with_cache(config, storage), links)
+            (with_cache(config, storage, metrics), links)
         };
         let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
         let further = remote.offer().storages.iter();
@@ -276,7 +277,11 @@ impl NodeStorage {
 }
 
 /// A shard's storage of another node, behind the cache that the settings want.
-fn with_cache(config: &Config, storage: Box<dyn LogStorage>) -> Box<dyn LogStorage> {
+fn with_cache(
+    config: &Config,
+    storage: Box<dyn LogStorage>,
+    metrics: &Metrics,
+) -> Box<dyn LogStorage> {
     if config.link_cache.0 == 0 {
         return storage;
     }
@@ -284,7 +289,9 @@ fn with_cache(config: &Config, storage: Box<dyn LogStorage>) -> Box<dyn LogStora
         bytes: config.link_cache.0 / u64::from(config.shards),
         ..CacheLimits::default()
     };
-    boxed(CachedStorage::new(storage, limits))
+    let cached = CachedStorage::new(storage, limits);
+    metrics.cluster.add_cache(cached.state());
+    boxed(cached)
 }
 
 /// A node whose logs this one was to have is not there, or does not let it.

@@ -2,7 +2,9 @@
 //! go on when the tower has been away; and nobody is let in who is not of the cluster.
 
 use crate::subscriber::Subscriber;
+use airmail_bench::process::Usage;
 use airmail_testkit::node::{self, Node, airmail, wait_until};
+use airmail_testkit::scale;
 use airmail_testkit::waiting::waiting;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -135,6 +137,24 @@ fn subscribers_of_a_gateway_miss_nothing_and_get_nothing_twice_when_the_tower_is
         .collect();
     assert_eq!(acknowledged, ["1", "2", "3", "4"]);
     assert_eq!(live.take(stored.len() - 2), stored[2..]);
+}
+
+/// Memory of the tower for a link without traffic, and for knowing the node that it is to.
+const IDLE_LINK_BYTES_MAX: u64 = 256 << 10;
+
+#[test]
+fn an_idle_link_takes_no_more_of_a_tower_than_its_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(directory.path(), &[]);
+    let _first = gateway("first", &tower, &[]);
+    let before = Usage::of(tower.pid()).rss_bytes;
+    let names = (0..12).map(|number| format!("gateway-{number}"));
+    let gateways: Vec<Node> = names.map(|name| gateway(&name, &tower, &[])).collect();
+    gateways.iter().for_each(|node| publish(node, "topic", "x"));
+    let grown = Usage::of(tower.pid()).rss_bytes.saturating_sub(before);
+    let each = grown / gateways.len() as u64;
+    scale::say(&format!("an idle link: {} KiB of the tower\n", each >> 10));
+    assert!(each <= IDLE_LINK_BYTES_MAX, "{each} bytes each");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //!
 //! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
 //! - `cluster`: nodes of a cluster killed, stopped, cut off, drained, under publishers and subscribers.
+//! - `branches`: the inner nodes of a wide tree killed one after the other, and started again.
 //! - `isolation`: what goes on at half load while a subscriber, a gateway or a link stands still, or many catch up.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
@@ -17,6 +18,7 @@
 //! A seed gives the same choices again, not the same schedule: processes and threads are real. So a
 //! failure keeps the data directory too, and says where.
 
+mod branches;
 mod cluster;
 #[cfg(feature = "kafka")]
 mod collect;
@@ -34,6 +36,7 @@ mod original;
 mod reading;
 mod stamp;
 mod sync;
+mod times;
 mod victim;
 
 use airmail_testkit::scale;

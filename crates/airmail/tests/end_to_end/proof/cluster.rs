@@ -6,11 +6,10 @@
 //! long clients wait is told: for a gateway from the fault on, and for the only tower from when it is back. With
 //! `AIRMAIL_PROVE_JUDGE` it is judged.
 
-mod times;
-
 use super::Plan;
 use super::load::{Load, Topic};
 use super::nodes::{Nodes, Plot, Who};
+use super::times::Times;
 use super::victim::SETTINGS;
 use airmail_testkit::network::Cut;
 use airmail_testkit::scale;
@@ -18,7 +17,6 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::thread;
 use std::time::Duration;
-use times::Times;
 use tokio::time::Instant;
 
 const NAMES: [&str; 4] = ["pilot-1", "pilot-2", "copilot-1", "copilot-2"];
@@ -168,13 +166,13 @@ fn hurt(
         Fault::Drain => {
             nodes.drain(who);
             load.wait_for_all();
-            times.take("drained", load, None);
+            times.take("drained", load.waits(), None);
             nodes.stop(who);
         }
         Fault::Join => {
             nodes.join_and_leave(hold.min(Duration::from_secs(2)));
             load.wait_for_all();
-            times.take("joined and left", load, None);
+            times.take("joined and left", load.waits(), None);
             return;
         }
     }
@@ -185,7 +183,7 @@ fn hurt(
             "gateway stopped or cut"
         };
         load.wait_for_all();
-        times.take(what, load, None);
+        times.take(what, load.waits(), None);
     }
     match fault {
         Fault::Kill | Fault::Drain => nodes.start_again(who),
@@ -197,7 +195,7 @@ fn hurt(
         let back = Instant::now();
         load.mark();
         load.wait_for_all();
-        times.take("tower, from when it is back", load, Some(back));
+        times.take("tower, from when it is back", load.waits(), Some(back));
     }
     // A moment of peace, so that one fault is not another's.
     thread::sleep(Duration::from_millis(500));

@@ -62,7 +62,7 @@ fn a_tree_over_a_distance_uses_the_way_and_nothing_goes_down_it_twice() {
     let share = bare(many * SIZE).as_secs_f64() / took.as_secs_f64();
     let nodes = regions.iter().chain(&leaves);
     let fetched: Vec<f64> = nodes
-        .map(|node| node::metric(&node.http, "airmail_tree_fetched_bytes_total").unwrap())
+        .map(|node| node::metric(&node.http, "airmail_cache_fetched_bytes_total").unwrap())
         .collect();
     let (least, most) = fetched
         .iter()

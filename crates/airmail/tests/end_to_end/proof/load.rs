@@ -152,6 +152,8 @@ pub(crate) struct Load {
     pub(crate) runtime: Runtime,
     /// Addresses of the nodes, with commas between them.
     addresses: String,
+    /// Name of the machine of further clients; `None`: the system's.
+    host: Option<String>,
     publishers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
     _alive: Waiting,
@@ -185,6 +187,7 @@ impl Load {
             tally: Arc::new(tally),
             runtime,
             addresses,
+            host: None,
             publishers: Vec::new(),
             followers: Vec::new(),
             _alive: alive("a load"),
@@ -199,11 +202,20 @@ impl Load {
         self
     }
 
+    /// Has the clients that begin from now on be of a machine, and know a node of it.
+    pub(crate) fn begin_on(&mut self, host: &str, address: &str) {
+        self.addresses = address.to_owned();
+        self.host = Some(host.to_owned());
+    }
+
     /// A client of the load's.
     pub(crate) fn connect(&self) -> Client {
         let _waiting = waiting("a connection");
-        let connect = victim::client(&self.addresses).connect();
-        self.runtime.block_on(connect).unwrap()
+        let mut client = victim::client(&self.addresses);
+        if let Some(host) = &self.host {
+            client = client.host(host);
+        }
+        self.runtime.block_on(client.connect()).unwrap()
     }
 
     /// Starts a publisher to all topics, each of about `rate` messages a second.
@@ -332,12 +344,16 @@ impl Load {
 
     /// Times of all publishers and subscribers since the mark.
     pub(crate) fn waits(&self) -> Vec<Waits> {
-        let followers = self
-            .followers
-            .iter()
-            .map(|follower| follower.seen.lock().waits);
-        let acked = self.tally.acked.lock();
-        acked.values().copied().chain(followers).collect()
+        let acked: Vec<Waits> = self.tally.acked.lock().values().copied().collect();
+        acked.into_iter().chain(self.subscribers_waits()).collect()
+    }
+
+    /// Times of all subscribers since the mark, in the order in which they began.
+    pub(crate) fn subscribers_waits(&self) -> Vec<Waits> {
+        let followers = self.followers.iter();
+        followers
+            .map(|follower| follower.seen.lock().waits)
+            .collect()
     }
 
     /// Waits until something has come to every publisher and subscriber since the mark.

@@ -1,6 +1,6 @@
 //! Times that clients were without service, by the kind of fault.
 
-use super::super::load::Load;
+use super::load::Waits;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const CONCERNED: Duration = Duration::from_millis(150);
 
 /// The bounds of a kind: of the median, and of the 99th percentile.
-const BOUNDS: [(&str, Duration, Duration); 4] = [
+const BOUNDS: [(&str, Duration, Duration); 5] = [
     (
         "gateway killed",
         Duration::from_secs(1),
@@ -27,6 +27,11 @@ const BOUNDS: [(&str, Duration, Duration); 4] = [
         Duration::from_secs(3),
     ),
     (
+        "parent killed",
+        Duration::from_millis(500),
+        Duration::from_millis(1_500),
+    ),
+    (
         "drained",
         Duration::from_millis(200),
         Duration::from_millis(200),
@@ -41,9 +46,15 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Takes the longest wait of each client since the load's mark; or the time from `back` until the first thing came.
-    pub(super) fn take(&mut self, kind: &'static str, load: &Load, back: Option<Instant>) {
-        for waits in load.waits() {
+    /// Takes the longest wait of each of these clients since the load's mark; or the time from `back` until the first
+    /// thing came.
+    pub(super) fn take(
+        &mut self,
+        kind: &'static str,
+        clients: impl IntoIterator<Item = Waits>,
+        back: Option<Instant>,
+    ) {
+        for waits in clients {
             let wait = match (back, waits.first) {
                 (Some(back), Some(first)) => first.saturating_duration_since(back),
                 _ => waits.longest,
