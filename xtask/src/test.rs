@@ -85,6 +85,19 @@ const SAMPLE: [&str; 13] = [
     "slow::",
 ];
 
+/// Tests that are of a node's own directory, shards, doors or mailboxes, none of which a gateway or a leaf has: left out where
+/// every node is one. Names that contain one of these.
+const OF_WHOLE_NODES: [&str; 8] = [
+    "clock::a_",
+    "directory::",
+    "mailbox",
+    "shards::",
+    "loopback::where_anyone_may_come",
+    "starting::a_command_begun_while",
+    "words::a_node_may_be_named",
+    "words::what_cannot_be_printed",
+];
+
 /// Nodes that the tests start. Default: each is one, of one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Nodes {
@@ -130,7 +143,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     } else {
         tests.arg("--no-fail-fast");
     }
-    overseen::run(tests.args(&options.filter), &mut parts)?;
+    tests.args(&options.filter);
+    if nodes.is_apart || nodes.tree.is_some() {
+        let left_out = OF_WHOLE_NODES.iter().flat_map(|name| ["--skip", name]);
+        tests.arg("--").args(left_out);
+    }
+    overseen::run(&mut tests, &mut parts)?;
     if is_whole && options.filter.is_none() {
         // All binaries, though few have such tests: with some of them only, cargo would build anew.
         let of_sample = |mut tests: Command| {

@@ -2,9 +2,10 @@
 //! nothing, a gateway that is stopped, a link that is cut; or while ten thousand subscribers catch up.
 //!
 //! A publisher and a subscriber are clients of one gateway; whatever stands still is at another, or a stream of its
-//! own. That other one and its clients stand for another machine: they give way to the load, and there is a third, to
-//! which the clients of a gateway that stands still go. In each round they run beside nobody and beside each of these for as long, in an order that turns, and what is
-//! judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
+//! own. That other one has a subscriber, too, of another topic, to which an eighth of all messages go. It and its clients
+//! stand for another machine: they give way to the load, and there is a third, to which the clients of a gateway that
+//! stands still go. In each round they run beside nobody and beside each of these for as long, in an order that turns, and
+//! what is judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
 //! order, and that no node's memory grows beyond what its bounds allow, is judged always.
 
 use super::Plan;
@@ -12,7 +13,7 @@ use super::nodes::{Nodes, Plot, Who};
 use super::victim::client;
 use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
 use airmail_client::{Client, Start, Subscription};
-use airmail_model::Retention;
+use airmail_model::{Limits, Retention, TopicName};
 use airmail_testkit::network::Cut;
 use airmail_testkit::node::{self, airmail};
 use airmail_testkit::scale;
@@ -20,7 +21,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
+use std::process::Command;
+use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
 const NEAR: Who = Who::Gateway(0);
 const FAR: Who = Who::Gateway(1);
@@ -28,6 +32,10 @@ const FAR: Who = Who::Gateway(1);
 const ELSEWHERE: &str = "elsewhere";
 /// Beginning of the name of the topic under load.
 const NAME: &str = "isolation";
+/// The topic of the other gateways' clients, its part of all messages, and the time between two batches of it.
+const FAR_TOPIC: &str = "isolation/elsewhere";
+const FAR_PART: u64 = 8;
+const FAR_EVERY: Duration = Duration::from_millis(10);
 /// Settings of the nodes: what a user has.
 const SETTINGS: [(&str, &str); 1] = [("AIRMAIL_LOG_LEVEL", "warn")];
 /// Memory that no process needs for what waits in it: two caches of 16 MiB, 64 MiB of appends, a stream's 16 MiB,
@@ -95,11 +103,14 @@ fn what_stands_still_leaves_the_others_as_they_are() {
     let amounts = Amounts::of_run();
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::set(directory.path(), &amounts);
-    let rate = match scale::prove("ROUNDS") {
+    let all = match scale::prove("ROUNDS") {
         None => 5_000,
         Some(_) => stage.half_load(amounts.seconds[1]),
     };
-    let mut all: BTreeMap<Beside, Vec<[f64; 3]>> = BTreeMap::new();
+    let far_rate = all / FAR_PART;
+    let rate = all - far_rate;
+    let _publishing = stage.publish_far(far_rate);
+    let mut ratios_of: BTreeMap<Beside, Vec<[f64; 3]>> = BTreeMap::new();
     for round in plan.rounds() {
         let _watch = plan.watch(round, directory.path());
         let mut turns = vec![
@@ -123,11 +134,11 @@ fn what_stands_still_leaves_the_others_as_they_are() {
         for (beside, with) in &found {
             if let Some(alone) = beside.compared_with().and_then(|alone| found.get(&alone)) {
                 let ratios = [0, 1, 2].map(|figure| with[figure] / alone[figure].max(1.0));
-                all.entry(*beside).or_default().push(ratios);
+                ratios_of.entry(*beside).or_default().push(ratios);
             }
         }
     }
-    for (beside, ratios) in &all {
+    for (beside, ratios) in &ratios_of {
         let medians = [0, 1, 2].map(|figure| median(ratios.iter().map(|of| of[figure])));
         let [rate, p50, p99] = medians;
         plan.tell(
@@ -170,10 +181,7 @@ impl Stage {
         );
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .on_thread_start(|| {
-                // Refused, it competes.
-                let _ = rustix::process::nice(10);
-            })
+            .on_thread_start(give_way)
             .enable_all()
             .build()
             .unwrap();
@@ -208,17 +216,13 @@ impl Stage {
             Beside::StoppedGateway | Beside::CutGateway | Beside::NobodyForLong => long,
             _ => short,
         };
-        // It reads what is under load, at the gateway that will stand still, or nothing at all.
-        let at = match beside {
-            Beside::StoppedSubscriber => NEAR,
-            _ => FAR,
-        };
-        let subscription = self.runtime.block_on(self.subscribe(at)).unwrap();
-        let (unread, reading) = if beside == Beside::StoppedSubscriber {
-            (Some(subscription), None)
-        } else {
-            (None, Some(self.runtime.spawn(read(subscription))))
-        };
+        // Of what is under load, of which nothing is read.
+        let unread = (beside == Beside::StoppedSubscriber).then(|| {
+            let topic = format!("bench/{NAME}/0");
+            self.runtime.block_on(self.subscribe(NEAR, &topic)).unwrap()
+        });
+        let far = self.runtime.block_on(self.subscribe(FAR, FAR_TOPIC));
+        let reading = self.runtime.spawn(read(far.unwrap()));
         let late = (beside == Beside::LateSubscribers).then(|| self.begin_late());
         match beside {
             Beside::StoppedGateway => self.nodes.set_still(FAR, true),
@@ -236,9 +240,7 @@ impl Stage {
             let caught_up = self.runtime.block_on(late).unwrap();
             assert!(caught_up.is_whole(&self.backlog), "{caught_up:?}");
         }
-        if let Some(reading) = reading {
-            reading.abort();
-        }
+        reading.abort();
         drop(unread);
         self.nodes.wait_until_well();
         let figure = |name: &str| report[name].as_f64().unwrap();
@@ -246,14 +248,39 @@ impl Stage {
         [figure("delivered_per_s"), latency("p50"), latency("p99")]
     }
 
-    async fn subscribe(&self, at: Who) -> Result<Subscription, airmail_client::Error> {
+    async fn client(&self, at: Who) -> Result<Client, airmail_client::Error> {
         let mut client = client(self.nodes.address(at));
-        if at == FAR {
+        if at != NEAR {
             client = client.host(ELSEWHERE);
         }
-        let client = client.connect().await?;
-        let topic = format!("bench/{NAME}/0");
-        client.subscribe(&topic).from(Start::Latest).open().await
+        client.connect().await
+    }
+
+    async fn subscribe(&self, at: Who, topic: &str) -> Result<Subscription, airmail_client::Error> {
+        let client = self.client(at).await?;
+        client.subscribe(topic).from(Start::Latest).open().await
+    }
+
+    /// Publishes so many messages a second for the other gateways' clients, until what it gives is dropped.
+    fn publish_far(&self, rate: u64) -> JoinSet<()> {
+        let client = self.runtime.block_on(self.client(Who::Gateway(2))).unwrap();
+        let name = TopicName::new(FAR_TOPIC, &Limits::DEFAULT).unwrap();
+        let batch = rate * u64::try_from(FAR_EVERY.as_millis()).unwrap() / 1_000;
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(
+            async move {
+                let publisher = client.publisher();
+                let mut ticks = tokio::time::interval(FAR_EVERY);
+                loop {
+                    ticks.tick().await;
+                    for _ in 0..batch {
+                        drop(publisher.send_ref(&name, &[b'.'; 100]).await.unwrap());
+                    }
+                }
+            },
+            self.runtime.handle(),
+        );
+        tasks
     }
 
     fn begin_late(&self) -> tokio::task::JoinHandle<CaughtUp> {
@@ -293,6 +320,16 @@ impl Stage {
             assert!(kib <= MEMORY_MAX_KIB, "{name}: {kib} KiB");
         }
     }
+}
+
+/// Has this thread run only while nobody else wants its processor. A lower priority would not do: whoever runs, runs on
+/// for some milliseconds.
+fn give_way() {
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let done = Command::new("chrt")
+        .args(["--idle", "--pid", "0", &thread])
+        .status();
+    assert!(done.unwrap().success());
 }
 
 /// Has the namespace of the load keep so much and no more: it takes 100 MB in a second.

@@ -198,7 +198,7 @@ impl Nodes {
         }
         // Nodes of other machines give way, here where all are on one.
         if !place.host.is_empty() {
-            command = node::after_shell("renice -n 10 $$ > /dev/null", &command);
+            command = node::after_shell("chrt --idle --pid 0 $$", &command);
         }
         let node = Node::spawn(self.on_machine(place, command));
         self.place_mut(who).node = Some(node);
