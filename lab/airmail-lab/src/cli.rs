@@ -4,7 +4,7 @@
 
 use crate::experiment::{self, Experiment};
 use crate::{
-    clients, flow, hold, mailbox, narration, overload, partitioners, rivals, scenario, virtual_time,
+    flow, hold, mailbox, narration, overload, partitioners, rivals, rounds, scenario, virtual_time,
 };
 use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, Stop, bystander, leader};
@@ -121,8 +121,8 @@ fn help(helper: Helper) -> anyhow::Result<ExitCode> {
         Helper::Bystander => Ok(bystander::stand_by()?),
         Helper::Database => mailbox::keep(),
         Helper::Server => rivals::keep_server(),
-        Helper::Crowd => clients::be_a_crowd(),
-        Helper::Rounds => clients::publish_rounds(),
+        Helper::Crowd => rounds::be_a_crowd(),
+        Helper::Rounds => rounds::publish_rounds(),
         Helper::Brokers => partitioners::keep_brokers(),
         Helper::Hold => hold::hold(),
         Helper::Flight => flow::take_flight(),

@@ -5,10 +5,7 @@
 //! node has half a core and 2 GiB. Each step has a node of its own. If the machine does not let one
 //! process have as many sockets, clients are further streams on connections that are there.
 
-mod crowd;
-mod publisher;
 mod report;
-mod round_book;
 mod step;
 
 use crate::cli::UsageError;
@@ -16,19 +13,18 @@ use crate::experiment::CommonArgs;
 use crate::hold::{CpuLimit, Limits};
 use crate::measured_node::TargetArgs;
 use crate::narration::say;
+use crate::rounds::{OTHER_FILES, Plan};
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::process::raise_open_files;
-pub(crate) use crowd::be_a_crowd;
-pub(crate) use publisher::publish_rounds;
 use std::process::ExitCode;
-use step::{Plan, Step};
+use step::Step;
 
 /// Clients of the steps, as in the paper's figures; and of a sample.
 const STEPS: [u32; 6] = [100, 250, 500, 1000, 1500, 2000];
 const STEPS_QUICK: [u32; 3] = [100, 500, 2000];
-/// Files and sockets of a process that are no clients' connections.
-const OTHER_FILES: u32 = 200;
+/// Period of the node's quota, in microseconds.
+const PERIOD_US: u64 = 10_000;
 
 /// Arguments of `airmail-lab clients`.
 #[derive(clap::Args, Clone, Debug)]
@@ -93,12 +89,8 @@ impl ClientsArgs {
     }
 
     fn limits(&self) -> Option<Limits> {
-        let period_us = 10_000;
         (self.cores > 0.0).then_some(Limits {
-            cpu: Some(CpuLimit {
-                quota_us: (self.cores * period_us as f64) as u64,
-                period_us,
-            }),
+            cpu: Some(CpuLimit::cores(self.cores, PERIOD_US)),
             memory_bytes: Some(self.memory_mib << 20),
             disk: None,
         })
@@ -122,13 +114,13 @@ pub(super) fn run(args: &ClientsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
         let plan = Plan {
             clients,
             connections: clients.min(connections_max).max(1),
+            publishers: 1,
             rounds: args.rounds(),
             interval_ms: args.interval_ms,
             timeout_ms: args.timeout_ms,
             size: args.size as usize,
-            limits: args.limits(),
         };
-        let step = match Step::run(&plan, args, &hosts) {
+        let step = match Step::run(&plan, args.limits(), args, &hosts) {
             Ok(step) => step,
             Err(_) if stop.is_set() => break,
             Err(error) => return Err(error),
@@ -140,7 +132,7 @@ pub(super) fn run(args: &ClientsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
         }
     }
     crate::experiment::finish(&report::findings(args, &steps, &hosts), &args.common)?;
-    let sound = steps.iter().all(Step::is_sound);
+    let sound = steps.iter().all(|step| step.outcome.is_sound());
     if !sound {
         say("not every client got every message, once and in order");
     }

@@ -110,10 +110,7 @@ impl CopilotsArgs {
     }
 
     fn limits(&self) -> Option<Limits> {
-        let cpu = CpuLimit {
-            quota_us: (self.quota * PERIOD_US as f64) as u64,
-            period_us: PERIOD_US,
-        };
+        let cpu = CpuLimit::cores(self.quota, PERIOD_US);
         (self.quota > 0.0).then_some(Limits {
             cpu: Some(cpu),
             ..Limits::default()

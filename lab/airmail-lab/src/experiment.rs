@@ -2,7 +2,7 @@
 
 use crate::hosts::HostsArgs;
 use crate::narration::print;
-use crate::{clients, copilots, flow, overload, partitioners, rivals, size};
+use crate::{clients, copilots, flow, modes, overload, partitioners, rivals, size};
 use airmail_bench::family::Stop;
 use airmail_experiments::results::Findings;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ pub(crate) enum Experiment {
     /// Many clients: time of a round and time-outs, up to 2,000 in steps, then 20,000 (figures 3 to 9 of
     /// the publisher/subscriber service's paper)
     Clients(clients::ClientsArgs),
+    /// One node beside several as one service, each with the same part of a core: rounds of clients, how many
+    /// there may be, and many publishers (figures 3, 5 and 6 of the publisher/subscriber service's paper)
+    Modes(modes::ModesArgs),
     /// A tower with 1, 2 and 4 copilots before it: throughput, latency, and bytes on each copilot's link
     ///
     /// Copilots run on this machine, each held to a part of a core; with --hosts on those of its lines that
@@ -58,6 +61,7 @@ pub(crate) fn run(experiment: &Experiment, stop: &Stop) -> anyhow::Result<ExitCo
     match experiment {
         Experiment::Flow(args) => flow::run(args, stop),
         Experiment::Clients(args) => clients::run(args, stop),
+        Experiment::Modes(args) => modes::run(args, stop),
         Experiment::Copilots(args) => copilots::run(args, stop),
         Experiment::Size(args) => size::run(args, stop),
         Experiment::Overload(args) => overload::run(args, stop),

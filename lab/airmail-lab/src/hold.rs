@@ -10,7 +10,7 @@ mod held_node;
 mod holder;
 
 pub(crate) use disk::DiskLimit;
-pub(crate) use held_node::HeldNode;
+pub(crate) use held_node::{HeldNode, Look};
 pub(crate) use holder::{Holder, hold};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -81,6 +81,16 @@ struct Place {
     own: String,
     /// Version 2, with one hierarchy for all controllers.
     unified: bool,
+}
+
+impl CpuLimit {
+    /// Limit to so many cores in a period.
+    pub(crate) fn cores(cores: f64, period_us: u64) -> CpuLimit {
+        CpuLimit {
+            quota_us: (cores * period_us as f64).round() as u64,
+            period_us,
+        }
+    }
 }
 
 impl Hold {
@@ -227,6 +237,14 @@ impl Throttled {
             periods: number("nr_periods "),
             throttled: number("nr_throttled "),
         }
+    }
+
+    /// Part of all periods of some processes in which they were stopped; `None` of no periods.
+    pub(crate) fn share(counts: impl Iterator<Item = Throttled>) -> Option<f64> {
+        let (periods, stopped) = counts.fold((0, 0), |(periods, stopped), one| {
+            (periods + one.periods, stopped + one.throttled)
+        });
+        (periods > 0).then(|| stopped as f64 / periods as f64)
     }
 
     /// Increase since an earlier look.

@@ -7,7 +7,7 @@
 //!
 //! - [`cli`]: the command line.
 //! - [`virtual_time`]: limiters and dispatch policies, simulated; no node takes part.
-//! - [`flow`], [`clients`], [`copilots`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]:
+//! - [`flow`], [`clients`], [`modes`], [`copilots`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]:
 //!   experiments with real nodes, and [`scenario`], several of them after one another.
 //! - [`hosts`]: the machines that they run on.
 
@@ -23,10 +23,12 @@ mod hold;
 mod hosts;
 mod mailbox;
 mod measured_node;
+mod modes;
 mod narration;
 mod overload;
 mod partitioners;
 mod rivals;
+mod rounds;
 mod scenario;
 mod server_process;
 mod size;

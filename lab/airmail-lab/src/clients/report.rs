@@ -1,10 +1,9 @@
 //! Report of the findings: rows, a table, and figures like the paper's.
 
 use super::ClientsArgs;
-use super::crowd::Round;
-use super::round_book::MESSAGES;
 use super::step::Step;
 use crate::hosts::Hosts;
+use crate::rounds::{MESSAGES, Round};
 use airmail_bench::Spread;
 use airmail_experiments::results::{Findings, Row, Section, Table};
 use airmail_experiments::row;
@@ -54,12 +53,12 @@ fn about(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Vec<String> {
             .to_owned(),
     ];
     match steps.first() {
-        Some(step) if step.means.is_empty() => about.push("The node was not held.".to_owned()),
+        Some(step) if step.node.means.is_empty() => about.push("The node was not held.".to_owned()),
         Some(step) => {
-            let most = steps.iter().map(|step| step.connecting_cpu_share);
+            let most = steps.iter().map(|step| step.node.connecting_cpu_share);
             about.push(format!(
                 "The node: {}. While clients connected it had at most {:.2} of a core.",
-                step.means.join("; "),
+                step.node.means.join("; "),
                 most.fold(0.0, f64::max)
             ));
         }
@@ -67,9 +66,9 @@ fn about(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Vec<String> {
     }
     let shared = steps
         .iter()
-        .filter(|step| step.plan.connections < step.plan.clients);
+        .filter(|step| step.node.connections < step.outcome.clients);
     about.extend(shared.map(|step| {
-        let (clients, connections) = (step.plan.clients, step.plan.connections);
+        let (clients, connections) = (step.outcome.clients, step.node.connections);
         let further = clients - connections;
         format!(
             "Of {clients} clients {connections} have a connection of their own; {further} are further \
@@ -82,44 +81,44 @@ fn about(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Vec<String> {
 }
 
 fn row(step: &Step) -> Row {
-    let (all, plan) = (step.all(), &step.plan);
+    let all = step.outcome.all();
     row! {
-        "clients": plan.clients,
-        "connections": plan.connections,
-        "streams": plan.clients,
-        "processes": step.processes,
-        "rounds": plan.rounds,
+        "clients": step.outcome.clients,
+        "connections": step.node.connections,
+        "streams": step.outcome.clients,
+        "processes": step.outcome.processes,
+        "rounds": step.outcome.rounds,
         "round_ms_mean": all.mean_ms(),
         "round_ms_p50": all.took.percentiles().p50 as f64 / 1e3,
         "round_ms_p99": all.p99_ms(),
         "round_ms_max": all.took.percentiles().max as f64 / 1e3,
         "timeout_rate": all.timeout_rate(),
-        "timeouts": all.late + all.incomplete,
+        "timeouts": all.timeouts(),
         "incomplete": all.incomplete,
-        "wrong": step.got.wrong,
-        "error": step.got.error,
-        "deliveries_a_round": step.deliveries(),
-        "node_cpu_share": step.node_cpu_share,
+        "wrong": step.outcome.got.wrong,
+        "error": step.outcome.got.error,
+        "deliveries_a_round": step.outcome.deliveries(),
+        "node_cpu_share": step.node.cpu_share,
         "node_cpu_ms_a_round": step.work_ms(),
-        "node_cpu_share_connecting": step.connecting_cpu_share,
-        "node_throttled_periods": step.throttled.map(|throttled| throttled.throttled),
-        "node_periods": step.throttled.map(|throttled| throttled.periods),
-        "node_rss_bytes": step.rss_bytes,
-        "clients_cpu_us": step.got.cpu_us,
+        "node_cpu_share_connecting": step.node.connecting_cpu_share,
+        "node_throttled_periods": step.node.throttled.map(|throttled| throttled.throttled),
+        "node_periods": step.node.throttled.map(|throttled| throttled.periods),
+        "node_rss_bytes": step.node.rss_bytes,
+        "clients_cpu_us": step.outcome.got.cpu_us,
     }
 }
 
 fn round_rows(step: &Step) -> Vec<Row> {
     let row = |(round, number): (&Round, usize)| {
         row! {
-            "clients": step.plan.clients,
+            "clients": step.outcome.clients,
             "round": number,
             "round_ms_mean": round.mean_ms(),
             "round_ms_p99": round.p99_ms(),
-            "timeouts": round.late + round.incomplete,
+            "timeouts": round.timeouts(),
         }
     };
-    step.got.rounds.iter().zip(1..).map(row).collect()
+    step.outcome.got.rounds.iter().zip(1..).map(row).collect()
 }
 
 fn section(steps: &[Step]) -> Section {
@@ -136,27 +135,27 @@ fn section(steps: &[Step]) -> Section {
         "node's memory, MiB",
     ];
     let line = |step: &Step| {
-        let all = step.all();
-        let stopped = step.throttled.map_or(String::new(), |throttled| {
+        let all = step.outcome.all();
+        let stopped = step.node.throttled.map_or(String::new(), |throttled| {
             let share = throttled.throttled as f64 / throttled.periods.max(1) as f64;
             format!("{:.0}", share * 100.0)
         });
         vec![
-            step.plan.clients.to_string(),
-            step.plan.connections.to_string(),
+            step.outcome.clients.to_string(),
+            step.node.connections.to_string(),
             format!("{:.1}", all.mean_ms()),
             format!("{:.1}", all.p99_ms()),
             format!("{:.1}", all.took.percentiles().max as f64 / 1e3),
             format!("{:.3}", all.timeout_rate() * 100.0),
-            format!("{:.1}", step.deliveries()),
+            format!("{:.1}", step.outcome.deliveries()),
             format!("{:.0}", step.work_ms()),
             stopped,
-            (step.rss_bytes >> 20).to_string(),
+            (step.node.rss_bytes >> 20).to_string(),
         ]
     };
     let few: Vec<&Step> = steps
         .iter()
-        .filter(|step| step.plan.clients <= PAPER_CLIENTS)
+        .filter(|step| step.outcome.clients <= PAPER_CLIENTS)
         .collect();
     let mut figures = Vec::new();
     if !few.is_empty() {
@@ -168,7 +167,11 @@ fn section(steps: &[Step]) -> Section {
     }
     if few.len() < steps.len() {
         let all: Vec<&Step> = steps.iter().collect();
-        let most = all.iter().map(|step| step.plan.clients).max().unwrap_or(0);
+        let most = all
+            .iter()
+            .map(|step| step.outcome.clients)
+            .max()
+            .unwrap_or(0);
         // Three decades at least, which are divided by tens.
         let clients = Axis::log("clients").from_to(50.0, (f64::from(most) * 2.0).max(50_000.0));
         let figure = figure(
@@ -215,7 +218,10 @@ fn figure(title: &str, steps: &[&Step], [x, y]: [Axis; 2]) -> Figure {
         series("timed out", percent, 4),
         paper("the paper: under 0.5 %", PAPER_TIMEOUTS * 100.0),
     ];
-    if steps.iter().any(|step| step.plan.clients > PAPER_CLIENTS) {
+    if steps
+        .iter()
+        .any(|step| step.outcome.clients > PAPER_CLIENTS)
+    {
         timeouts.push(Series {
             name: "the paper at 20,000".to_owned(),
             points: vec![Point::new(20_000.0, PAPER_TIMEOUTS_MANY * 100.0)],
@@ -248,8 +254,8 @@ fn figure(title: &str, steps: &[&Step], [x, y]: [Axis; 2]) -> Figure {
 
 /// Point over all rounds, with a bar between the least and the greatest if asked.
 fn point(step: &Step, value: fn(&Round) -> f64, bar: bool) -> Point {
-    let point = Point::new(step.plan.clients.into(), value(&step.all()));
-    match Spread::of(step.got.rounds.iter().map(value)) {
+    let point = Point::new(step.outcome.clients.into(), value(&step.outcome.all()));
+    match Spread::of(step.outcome.got.rounds.iter().map(value)) {
         Some(spread) if bar => point.with_bar(spread.least, spread.most),
         _ => point,
     }

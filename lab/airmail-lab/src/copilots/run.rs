@@ -9,6 +9,7 @@
 
 use super::cluster::{Cluster, Look};
 use super::{CopilotsArgs, Series};
+use crate::hold::Throttled;
 use crate::hosts::Hosts;
 use airmail_bench::clock::now_us;
 use airmail_bench::part::Part;
@@ -209,11 +210,7 @@ impl Run {
     /// Part of the copilots' periods in which they were stopped; `None` where nothing stops them.
     pub(super) fn throttled(&self) -> Option<f64> {
         let links = self.links.iter();
-        let counts = links.filter_map(|link| link.copilot.throttled);
-        let (periods, stopped) = counts.fold((0, 0), |(periods, stopped), one| {
-            (periods + one.periods, stopped + one.throttled)
-        });
-        (periods > 0).then(|| stopped as f64 / periods as f64)
+        Throttled::share(links.filter_map(|link| link.copilot.throttled))
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Holder, Limits, Throttled};
 use crate::hosts::Hosts;
 use crate::measured_node::MeasuredNode;
 use airmail_bench::family::own_node::OwnNode;
+use airmail_bench::process::Usage;
 
 /// The node, and what holds it if anything does.
 #[derive(Debug)]
@@ -11,6 +12,26 @@ pub(crate) struct HeldNode {
     /// The node.
     pub(crate) measured: MeasuredNode,
     holder: Option<Holder>,
+}
+
+/// Resources that a node has used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    /// Processor time and memory; zeros of a process that is not known.
+    pub(crate) usage: Usage,
+    /// Number of times that it was stopped for having had its share; `None` where nothing stops it.
+    pub(crate) throttled: Option<Throttled>,
+}
+
+impl Look {
+    /// Increase since an earlier look; memory is as it is now.
+    pub(crate) fn since(self, before: &Look) -> Look {
+        let throttled = self.throttled.zip(before.throttled);
+        Look {
+            usage: self.usage.since(&before.usage),
+            throttled: throttled.map(|(after, before)| after.since(before)),
+        }
+    }
 }
 
 impl HeldNode {
@@ -47,6 +68,17 @@ impl HeldNode {
     /// Whether all limits that it should have were set.
     pub(crate) fn is_held(&self) -> bool {
         self.holder.as_ref().is_none_or(|holder| holder.is_whole)
+    }
+
+    /// Resources that it has used so far.
+    ///
+    /// # Errors
+    /// It has ended, or the process that holds it has.
+    pub(crate) fn look(&mut self) -> anyhow::Result<Look> {
+        Ok(Look {
+            usage: self.measured.usage()?,
+            throttled: self.throttled()?,
+        })
     }
 
     /// Number of times that it was stopped so far for its processor time; `None` where nothing stops it.

@@ -2,6 +2,7 @@
 //! program `airmail` beside it.
 //!
 //! - `flow`, `load`, `mailbox`: experiments of these names, and `clients`, `overload`, `size`.
+//! - `modes`: one node and several as one service.
 //! - `copilots`: copilots before a tower, and the bytes on their links.
 //! - `limiters`: the table in virtual time, and the model of a node beside one that was measured.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
@@ -22,6 +23,7 @@ mod kafka_cluster;
 mod limiters;
 mod load;
 mod mailbox;
+mod modes;
 mod pages;
 
 use std::process::Command;

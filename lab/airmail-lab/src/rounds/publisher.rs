@@ -1,16 +1,19 @@
 //! The process that publishes the rounds, on the first machine that load comes from.
 //!
 //! It gets its task as JSON on standard input, says `ready` when it is connected, is told `round
-//! NUMBER`, and says `done` when all of that round is acknowledged; it ends with its input.
+//! NUMBER`, and says `done CPU`, its processor time in rounds so far, when all of that round is acknowledged;
+//! it ends with its input.
 
+use super::crowd::connect;
 use super::round_book::MESSAGES;
 use crate::hosts::Hosts;
 use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::member::Member;
+use airmail_bench::process::Usage;
 use airmail_bench::stamp::Stamp;
-use airmail_client::{Client, Publisher};
+use airmail_client::Publisher;
 use airmail_model::{Limits, TopicName};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,8 @@ use tokio::sync::mpsc;
 pub(super) struct Task {
     /// The node, as `airmail://HOST:PORT`.
     pub(super) target: String,
+    /// Name of the machine that it says it is on; absent: the system's.
+    pub(super) host: Option<String>,
     /// The topic that all clients subscribe to.
     pub(super) topic: String,
     /// Distinguishes this run's messages from others'.
@@ -32,7 +37,11 @@ pub(super) struct Task {
 
 /// The process as seen by the one that started it.
 #[derive(Debug)]
-pub(super) struct RoundPublisher(Member);
+pub(super) struct RoundPublisher {
+    member: Member,
+    /// Processor time of the process in its rounds so far, in microseconds.
+    pub(super) cpu_us: u64,
+}
 
 impl RoundPublisher {
     /// Starts it, and waits until it is connected. A round that has begun is published whole.
@@ -43,7 +52,7 @@ impl RoundPublisher {
         let started = hosts.spread(1, crate::cli::ROUNDS, &Stop::default(), |_| task.clone())?;
         let mut member = started.into_iter().next().context("no publisher")?;
         member.hear("ready")?;
-        Ok(RoundPublisher(member))
+        Ok(RoundPublisher { member, cpu_us: 0 })
     }
 
     /// Publishes a round, and waits for its acks.
@@ -51,8 +60,8 @@ impl RoundPublisher {
     /// # Errors
     /// A message is refused, or the process has ended.
     pub(super) fn round(&mut self, number: u32) -> anyhow::Result<()> {
-        self.0.tell(&format!("round {number}"))?;
-        self.0.hear("done")?;
+        self.member.tell(&format!("round {number}"))?;
+        self.cpu_us = self.member.hear("done")?.parse()?;
         Ok(())
     }
 }
@@ -79,16 +88,18 @@ pub(crate) fn publish_rounds() -> anyhow::Result<ExitCode> {
             }
         })?;
     runtime.block_on(async {
-        let client = Client::connect(&task.target).await?;
+        let client = connect(&task.target, task.host.as_deref()).await?;
         let publisher = client.publisher();
         // The publisher stands too, when the first round begins.
         let before = format!("{}/before", task.topic);
         publisher.publish(&before, "").await?;
         let topic = TopicName::new(&task.topic, &Limits::DEFAULT)?;
+        let before = Usage::own();
         say("ready")?;
         while let Some(round) = told.recv().await {
             publish(&task, &publisher, &topic, round).await?;
-            say("done")?;
+            let used = Usage::own().since(&before);
+            say(&format!("done {}", used.cpu_us))?;
         }
         client.close().await?;
         anyhow::Ok(())

@@ -34,6 +34,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Task {
     /// The node, as `airmail://HOST:PORT`.
     pub(super) target: String,
+    /// Name of the machine that the clients say they are on; absent: the system's.
+    pub(super) host: Option<String>,
     /// The topic that all subscribe to.
     pub(super) topic: String,
     /// The run whose messages count.
@@ -48,30 +50,30 @@ pub(super) struct Task {
 
 /// Messages that the clients of a process got.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Got {
+pub(crate) struct Got {
     /// Results of each round, in order.
-    pub(super) rounds: Vec<Round>,
+    pub(crate) rounds: Vec<Round>,
     /// Batches of messages that came.
-    pub(super) deliveries: u64,
+    pub(crate) deliveries: u64,
     /// Messages that should not have come, or not then.
-    pub(super) wrong: u64,
+    pub(crate) wrong: u64,
     /// The first subscription's error.
-    pub(super) error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Processor time of the process while it received, in microseconds.
-    pub(super) cpu_us: u64,
+    pub(crate) cpu_us: u64,
 }
 
 /// A round, for many clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// Times of the clients that completed it.
-    pub(super) took: Latencies,
+    pub(crate) took: Latencies,
     /// Sum of these, in microseconds.
-    pub(super) sum_us: u64,
+    pub(crate) sum_us: u64,
     /// Clients for which it took too long.
-    pub(super) late: u64,
+    pub(crate) late: u64,
     /// Clients that never completed it.
-    pub(super) incomplete: u64,
+    pub(crate) incomplete: u64,
 }
 
 impl Got {
@@ -80,10 +82,7 @@ impl Got {
         let most = self.rounds.len().max(other.rounds.len());
         self.rounds.resize(most, Round::default());
         for (round, more) in self.rounds.iter_mut().zip(&other.rounds) {
-            round.took.add(&more.took);
-            round.sum_us += more.sum_us;
-            round.late += more.late;
-            round.incomplete += more.incomplete;
+            round.add(more);
         }
         self.deliveries += other.deliveries;
         self.wrong += other.wrong;
@@ -104,6 +103,16 @@ impl Got {
             round.sum_us += u64::from(*took_us);
             round.late += u64::from(*took_us > timeout_us);
         }
+    }
+}
+
+impl Round {
+    /// Adds that of other clients.
+    pub(super) fn add(&mut self, other: &Round) {
+        self.took.add(&other.took);
+        self.sum_us += other.sum_us;
+        self.late += other.late;
+        self.incomplete += other.incomplete;
     }
 }
 
@@ -165,7 +174,7 @@ struct Standing {
 
 impl Standing {
     async fn open(task: &Task) -> anyhow::Result<Standing> {
-        let connecting = (0..task.connections).map(|_| Client::connect(&task.target));
+        let connecting = (0..task.connections).map(|_| connect(&task.target, task.host.as_deref()));
         let connecting = stream::iter(connecting).buffer_unordered(CONNECTING);
         let clients: Vec<Client> = connecting.try_collect().await?;
         let of_client = clients.iter().cycle().take(task.clients as usize);
@@ -225,6 +234,21 @@ impl Standing {
         drop(self.clients);
         got
     }
+}
+
+/// Connects a client that says it is on the machine of this name; absent: the system's.
+///
+/// # Errors
+/// The node cannot be reached.
+pub(super) async fn connect(
+    target: &str,
+    host: Option<&str>,
+) -> Result<Client, airmail_client::Error> {
+    let mut builder = Client::builder().url(target);
+    if let Some(host) = host {
+        builder = builder.host(host);
+    }
+    builder.connect().await
 }
 
 /// Reads one client's subscription.
