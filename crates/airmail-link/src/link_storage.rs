@@ -3,15 +3,14 @@
 //! It keeps each call until it is answered, and each reader's place. When a connection is there, it first opens
 //! the logs again that were open, then asks again what was not answered, in the order of the calls, and starts
 //! each reader from the first number that its owner was not told of. So a cut costs its owner nothing but
-//! time, with two exceptions that the contract has words for: the outcome of an append without a producer is
-//! unknown if it was sent, because no storage could tell a second attempt from a new batch; and a refusal of a
-//! second attempt is told as an unknown outcome, because the first one may have been stored.
+//! time, with two exceptions that the contract has words for: the outcome of an append without a producer is unknown
+//! if it was sent, as no storage could tell a second attempt from a new batch; and a refusal of a second attempt is told
+//! as an unknown outcome, as the first one may be stored.
 //!
-//! While there is no connection, the owner knows: each open log is [`Completion::Lost`], and
-//! [`Completion::Gained`] when it can be used again.
+//! While there is no connection the owner knows: each open log is [`Completion::Lost`], until it is `Gained` again.
 //!
-//! Invariants, which are asserted after each poll where bugs panic: those of its parts, `unanswered.rs`,
-//! `readers.rs` and `logs.rs`. Nothing is to be sent while there is no connection.
+//! Invariants, asserted after each poll where bugs panic: those of `unanswered.rs`, `readers.rs` and `logs.rs`. Nothing is
+//! to be sent while there is no connection.
 
 mod edits;
 mod handover;
@@ -119,6 +118,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
             closing: Closing::No,
             now: Mono::default(),
         }
+    }
+
+    /// The storage of a node in a tree: its far end changes, and one that was left may still pass on what it was asked.
+    /// So no refusal says that an append is not stored which was sent over an earlier connection, too.
+    pub fn to_parents(port: P, capabilities: Capabilities, limits: LinkLimits) -> LinkStorage<P> {
+        let calls = Calls::to_parents();
+        let link = LinkStorage::new(port, capabilities, limits);
+        LinkStorage { calls, ..link }
     }
 
     /// Number of appends whose answer was not given.

@@ -10,6 +10,7 @@ pub mod kept;
 pub mod numbers;
 pub mod one_node;
 pub mod order;
+pub mod places;
 pub mod tiling;
 
 use std::fmt;

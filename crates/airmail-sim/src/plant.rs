@@ -3,7 +3,7 @@
 use crate::Stage;
 use airmail_broker::sabotage::Bug as BrokerBug;
 use airmail_client::sabotage::Bug as ClientBug;
-use airmail_link::sabotage::Bug as LinkBug;
+use airmail_link::sabotage::{Bug as LinkBug, TreeBug};
 use airmail_log::sabotage::Bug as LogBug;
 use clap::ValueEnum;
 use std::fmt;
@@ -87,6 +87,12 @@ pub enum Plant {
     MoveUndoubted,
     /// [`LinkBug::StandbyCounts`].
     StandbyCounts,
+    /// [`TreeBug::PathCheckedWhenAttaching`].
+    PathCheckedWhenAttaching,
+    /// [`TreeBug::CountNotRenewed`].
+    CountNotRenewed,
+    /// [`TreeBug::RedirectToOneThatLeft`].
+    RedirectToOneThatLeft,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -117,7 +123,7 @@ impl Plant {
             | Plant::EndNotAsked
             | Plant::VoidEndsCommands
             | Plant::UnknownRefused => Stage::Cluster,
-            _ if self.in_link().is_some() => Stage::Cluster,
+            _ if self.in_link().is_some() || self.in_tree().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
     }
@@ -153,6 +159,9 @@ impl Plant {
             Plant::UnknownRefused => &["G8", "G2"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten | Plant::StandbyCounts => &["liveness"],
+            Plant::PathCheckedWhenAttaching | Plant::RedirectToOneThatLeft => &["tree"],
+            // Nobody keeps its place, so not everybody has one.
+            Plant::CountNotRenewed => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
             Plant::OlderSpecObeyed => &["G1", "G2"],
             Plant::FollowingKept => &["following: "],
@@ -224,6 +233,17 @@ impl Plant {
             Plant::StandbyNotTold => LinkBug::StandbyNotTold,
             Plant::MoveUndoubted => LinkBug::MoveUndoubted,
             Plant::StandbyCounts => LinkBug::StandbyCounts,
+            _ => return None,
+        })
+    }
+
+    /// The part of a tree's nodes.
+    #[must_use]
+    pub const fn in_tree(self) -> Option<TreeBug> {
+        Some(match self {
+            Plant::PathCheckedWhenAttaching => TreeBug::PathCheckedWhenAttaching,
+            Plant::CountNotRenewed => TreeBug::CountNotRenewed,
+            Plant::RedirectToOneThatLeft => TreeBug::RedirectToOneThatLeft,
             _ => return None,
         })
     }

@@ -4,8 +4,8 @@
 //! [`Stage::World`] has one shard. [`Stage::Cluster`] has two to four, joined by links that are slow, cut and
 //! silent; their wall clocks differ, and one may stall while the others go on. A client's stream leads to any of them,
 //! and after a break to another one. In half of the runs each has a journal of its own: a log is used at every shard,
-//! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a gateway, a
-//! process of its own, and uses all logs through several towers (`roles.rs`).
+//! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a process of its
+//! own: a gateway, which uses all logs through several towers, or a node of a tree (`roles.rs`).
 
 mod admin;
 mod audit;
@@ -17,6 +17,7 @@ mod isolation;
 mod link;
 mod node;
 mod node_storage;
+mod plug;
 mod publisher;
 mod restore;
 mod shard;
@@ -198,6 +199,8 @@ impl World {
             self.evidence.note(format_args!("{:?}", self.cluster));
         }
         self.count_shape();
+        let is_tree = self.cluster.is_tree();
+        self.evidence.add(Kind::Tree, u64::from(is_tree));
         for _ in 0..self.shape.steps(steps) {
             self.step()?;
         }

@@ -2,11 +2,11 @@
 //!
 //! What one reader gets, one behind the other, is a *stretch*: it grows at its end, and goes from its beginning, the
 //! oldest of all stretches first. Each lies on a *shelf*: that of everything of its log, or of one topic in it.
-//! Stretches of a shelf lie side by side; a number that one of them has is put into no other, but where a batch begins
-//! before what the other has.
+//! Stretches of a shelf lie side by side, and no number is in two of them: of a batch that another one has a part of, the
+//! rest is put, and one that has more than another takes its place.
 //!
-//! Invariants: the tiles of a stretch follow one another; `bytes` is what all tiles take; a stretch is found by its first
-//! number and by the age of its first tile, or has no tile.
+//! Invariants: the tiles of a stretch follow one another; stretches of a shelf have no number in common; `bytes` is what
+//! all tiles take; a stretch is found by its first number and by the age of its first tile, or has no tile.
 
 use airmail_log::{GapWhy, Stored};
 use airmail_model::{Extent, LogId, Sequence, TopicHash, bug};
@@ -47,6 +47,31 @@ impl Tile {
             Tile::Batch(stored) => stored.extent,
             Tile::Gap(extent, _) => *extent,
         }
+    }
+
+    /// The part of it from a number on and before another, if there is one.
+    fn part(self, from: Sequence, until: Sequence) -> Option<Tile> {
+        let whole = self.extent();
+        let extent = Extent {
+            first: whole.first.max(from),
+            last: whole.last.min(until.before()),
+        };
+        if until <= extent.first || extent.last < extent.first {
+            return None;
+        }
+        let mut stored = match self {
+            Tile::Gap(_, why) => return Some(Tile::Gap(extent, why)),
+            Tile::Batch(stored) => stored,
+        };
+        let base = stored.base;
+        let is_inside = |index: u16, _| extent.contains(base.plus(index.into()));
+        let Some(slice) = stored.batch.slice(is_inside) else {
+            // Input: a batch some of whose numbers have no records.
+            return Some(Tile::Gap(extent, GapWhy::Unused));
+        };
+        stored.extent = extent;
+        stored.batch = slice.to_batch();
+        Some(Tile::Batch(stored))
     }
 
     fn bytes(&self) -> u64 {
@@ -108,21 +133,28 @@ impl Cache {
         self.bytes
     }
 
-    /// Puts a tile behind a stretch that its numbers follow, or into a new one; the stretch that it is in. `None`: its last
-    /// number is in another one.
+    /// Puts a tile behind a stretch that its numbers follow, or into a new one, as far as it is in no other; the stretch
+    /// that it is in. `None`: all of it is there.
     pub(super) fn push(
         &mut self,
         stretch: Option<StretchId>,
         shelf: Shelf,
-        tile: Tile,
+        mut tile: Tile,
     ) -> Option<StretchId> {
+        while let Some((other, _)) = self.find(shelf, tile.extent().last) {
+            let (_, first) = other.first()?;
+            tile = tile.part(Sequence(0), first)?;
+        }
+        if let Some((other, _)) = self.find(shelf, tile.extent().first)
+            && other.first()?.1 < tile.extent().first
+        {
+            let next = other.next()?;
+            tile = tile.part(next, Sequence::MAX)?;
+        }
         let extent = tile.extent();
-        if self.find(shelf, extent.last).is_some() {
-            return None;
-        }
-        if let Some(shorter) = self.by_first.get(&(shelf, extent.first)) {
-            self.pop(*shorter);
-        }
+        let inside = (shelf, extent.first)..=(shelf, extent.last);
+        let shorter: Vec<StretchId> = self.by_first.range(inside).map(|(_, id)| *id).collect();
+        shorter.into_iter().for_each(|id| self.drop_stretch(id));
         let stretch = stretch.filter(|stretch| self.next(*stretch) == Some(extent.first));
         let id = stretch.unwrap_or_else(|| {
             self.last_stretch += 1;
@@ -219,9 +251,13 @@ impl Cache {
     /// Gives up all that a log has.
     pub(super) fn drop_log(&mut self, log: LogId) {
         for id in self.stretches_of(log) {
-            while self.stretches.contains_key(&id) {
-                self.pop(id);
-            }
+            self.drop_stretch(id);
+        }
+    }
+
+    fn drop_stretch(&mut self, id: StretchId) {
+        while self.stretches.contains_key(&id) {
+            self.pop(id);
         }
     }
 
@@ -262,6 +298,16 @@ impl Cache {
         assert_eq!(self.bytes, bytes, "bytes of all tiles");
         assert_eq!(self.by_first.len(), self.stretches.len());
         assert_eq!(self.by_age.len(), self.stretches.len());
+        let ends = self.by_first.iter().filter_map(|((shelf, _), id)| {
+            let next = self.stretches.get(id)?.next()?;
+            Some((*shelf, next))
+        });
+        let firsts = self.by_first.keys().skip(1);
+        let mut beside = ends.zip(firsts);
+        let is_apart = |((of, next), (shelf, first)): ((Shelf, Sequence), &(Shelf, Sequence))| {
+            of != *shelf || next <= *first
+        };
+        assert!(beside.all(is_apart), "two stretches have a number");
         for (id, stretch) in &self.stretches {
             let (age, first) = stretch.first().unwrap_or_default();
             assert_eq!(self.by_first.get(&(stretch.shelf, first)), Some(id));
@@ -283,7 +329,8 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::{Lane, LogIndex, NamespaceId};
+    use airmail_log::conformance::Maker;
+    use airmail_model::{AppendTime, Lane, LogIndex, NamespaceId};
 
     fn log(index: u16) -> LogId {
         LogId {
@@ -315,7 +362,6 @@ mod tests {
         let other = cache.push(None, whole(0), gap(9, 9));
         assert_ne!(other, stretch);
         assert_eq!(cache.push(None, whole(0), gap(2, 4)), None);
-        assert_eq!(cache.push(stretch, whole(0), gap(5, 9)), None);
         assert_eq!(found(&cache, 0, 2), [(1, 3), (4, 4)]);
         assert_eq!(found(&cache, 0, 5), []);
         assert_eq!(found(&cache, 1, 1), []);
@@ -326,6 +372,58 @@ mod tests {
         assert!(cache.push(None, whole(0), gap(6, 8)).is_some());
         assert_eq!(found(&cache, 0, 6), [(6, 8)]);
         cache.check();
+    }
+
+    /// A fetcher asks for what is before a stretch, and is given a batch whole that ends in it.
+    #[test]
+    fn of_a_batch_that_ends_in_another_run_the_beginning_is_put() {
+        let mut cache = Cache::new(u64::MAX);
+        let batch = Maker::new(log(0)).batch(&[("a", "1"), ("a", "2"), ("a", "3")]);
+        let whole_batch = Stored {
+            base: Sequence(1),
+            extent: Extent {
+                first: Sequence(1),
+                last: Sequence(3),
+            },
+            appended: AppendTime(1),
+            batch,
+        };
+        cache.push(None, whole(0), gap(3, 9));
+        cache.push(None, whole(0), Tile::Batch(whole_batch.clone()));
+        assert_eq!(found(&cache, 0, 1), [(1, 2)]);
+        let records = |tile: &Tile| match tile {
+            Tile::Batch(stored) => stored.batch.iter().count(),
+            Tile::Gap(..) => 0,
+        };
+        let tiles = cache.tiles(whole(0), Sequence(1));
+        assert_eq!(tiles.map(records).collect::<Vec<_>>(), [2]);
+        cache.check();
+        // Where there are several, too; and nothing where all of it is there.
+        cache.push(None, whole(1), gap(2, 2));
+        cache.push(None, whole(1), gap(3, 9));
+        cache.push(None, whole(1), Tile::Batch(whole_batch.clone()));
+        assert_eq!(found(&cache, 1, 1), [(1, 1)]);
+        assert_eq!(cache.push(None, whole(1), Tile::Batch(whole_batch)), None);
+        cache.check();
+    }
+
+    #[test]
+    fn no_number_is_in_two_runs() {
+        let mut cache = Cache::new(u64::MAX);
+        cache.push(None, whole(0), gap(12, 13));
+        let stretch = cache.push(None, whole(0), gap(1, 9));
+        assert_eq!(cache.push(stretch, whole(0), gap(10, 20)), stretch);
+        cache.check();
+        assert_eq!(found(&cache, 0, 9), [(1, 9), (10, 20)]);
+        // What is behind a run goes behind it, wherever a tile begins.
+        assert_eq!(cache.push(stretch, whole(0), gap(15, 30)), stretch);
+        cache.check();
+        assert_eq!(found(&cache, 0, 20), [(10, 20), (21, 30)]);
+        while cache.has(whole(0), Sequence(1)) {
+            cache.most_bytes = cache.bytes() - 1;
+            cache.evict();
+            cache.check();
+        }
     }
 
     #[test]

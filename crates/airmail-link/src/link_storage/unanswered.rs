@@ -28,7 +28,7 @@ pub(super) struct Unanswered {
     pub(super) is_sent: bool,
     /// It was sent over an earlier one, and nobody knows what has become of it there.
     pub(super) is_doubtful: bool,
-    /// It was sent to another tower, which may pass it on at any time.
+    /// It was sent to another node, or to one that passes it on elsewhere, which may do so at any time.
     pub(super) is_elsewhere: bool,
 }
 
@@ -77,9 +77,19 @@ pub(super) struct Calls {
     /// The last append that was refused for want of room: until it is told, those behind it are refused too, so
     /// that a producer's batches keep their order.
     refused: Option<CallNumber>,
+    /// The far end of a connection may pass on what it was asked when the connection is long gone.
+    is_to_parents: bool,
 }
 
 impl Calls {
+    /// None, of a link to whichever parent a node of a tree has.
+    pub(super) fn to_parents() -> Calls {
+        Calls {
+            is_to_parents: true,
+            ..Calls::default()
+        }
+    }
+
     /// Takes a call of the owner; or `None`, where it is refused for want of room, which is told in its turn.
     pub(super) fn take(
         &mut self,
@@ -212,6 +222,7 @@ impl Calls {
         for (number, unanswered) in &mut self.calls {
             if let Call::Append { batch, .. } = &unanswered.call {
                 unanswered.is_doubtful |= unanswered.is_sent;
+                unanswered.is_elsewhere |= self.is_to_parents && unanswered.is_doubtful;
                 if unanswered.is_sent && batch.producer().is_none() {
                     unknown.push(*number);
                 }
@@ -429,6 +440,7 @@ fn unknown(t: Tag) -> Completion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmail_log::conformance::{Maker, log};
     use airmail_model::ProducerSequence;
 
     #[test]
@@ -446,5 +458,40 @@ mod tests {
         assert!(leaves_in_doubt(&busy(t), false));
         let why = out_of_order(7, 9);
         assert!(leaves_in_doubt(&Completion::Refused { t, why }, true));
+    }
+
+    /// The parent that was left may pass on what is missed before it, and then this.
+    #[test]
+    fn a_refusal_by_another_parent_says_nothing_of_what_the_one_before_was_asked() {
+        let t = Tag(7);
+        let expected = ProducerSequence(1);
+        let found = ProducerSequence(2);
+        let missed = Refusal::OutOfOrder { expected, found };
+        for (mut calls, told_as) in [
+            (Calls::default(), missed.clone()),
+            (Calls::to_parents(), Refusal::OutcomeUnknown),
+        ] {
+            let mut told = VecDeque::new();
+            let batch = Maker::of(log(0), 9, 1).at(2).batch(&[("a", "1")]);
+            let append = Call::Append {
+                t,
+                log: log(0),
+                map: batch.map_epoch(),
+                batch,
+            };
+            let room = Room {
+                append_bytes: 1 << 20,
+                calls: 9,
+                is_closing: false,
+            };
+            let number = calls.take(t, append, &room, &mut told).unwrap();
+            calls.get_mut(number).unwrap().is_sent = true;
+            calls.cut(&mut told);
+            assert_eq!(told, []);
+            let why = missed.clone();
+            calls.answer(number, Completion::Refused { t, why }, &mut told);
+            let why = told_as;
+            assert_eq!(told, [Completion::Refused { t, why }]);
+        }
     }
 }

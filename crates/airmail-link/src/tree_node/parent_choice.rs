@@ -2,7 +2,7 @@
 //! behind the one that was tried last.
 //!
 //! A parent that has no room names a child of its, which is tried at once; all others after a pause, which grows with
-//! each round in vain.
+//! each round in vain. If nothing comes of the child, the one that named it was tried in vain.
 
 use super::TreeLimits;
 use airmail_model::{Mono, random};
@@ -22,6 +22,8 @@ pub(super) struct ParentChoice {
     ancestors: Vec<String>,
     /// The address that was tried last.
     tried: Option<String>,
+    /// The address that is being tried, or has sent it on, until a parent has led to the root.
+    begun: Option<String>,
     /// Addresses that were tried in vain, one after the other.
     failures: u32,
     /// Those among them to which it was sent on.
@@ -39,6 +41,7 @@ impl ParentChoice {
             parents,
             ancestors: Vec::new(),
             tried: None,
+            begun: None,
             failures: 0,
             redirects: 0,
             try_at: Mono::default(),
@@ -61,6 +64,7 @@ impl ParentChoice {
     pub(super) fn found(&mut self, ancestors: Vec<String>) {
         self.failures = 0;
         self.redirects = 0;
+        self.begun = None;
         self.ancestors = ancestors;
     }
 
@@ -81,7 +85,7 @@ impl ParentChoice {
             return instead;
         }
         self.redirects = 0;
-        self.tried = Some(left);
+        self.tried = Some(self.begun.take().unwrap_or(left));
         self.random = random::nth(self.random, u64::from(self.failures));
         let rounds = self.failures as usize / self.candidates().len().max(1);
         let pause = PAUSE_MIN * 2_u32.saturating_pow(u32::try_from(rounds).unwrap_or(u32::MAX));
@@ -103,7 +107,13 @@ impl ParentChoice {
     }
 
     /// The address behind the one that was tried last.
-    pub(super) fn next(&self) -> String {
+    pub(super) fn next(&mut self) -> String {
+        let next = self.behind_tried();
+        self.begun = Some(next.clone());
+        next
+    }
+
+    fn behind_tried(&self) -> String {
         let candidates = self.candidates();
         let is_tried = |one: &&String| Some(*one) == self.tried.as_ref();
         let next = candidates.iter().position(is_tried).map_or(0, |at| at + 1);

@@ -440,6 +440,22 @@ fn nobody_is_further_from_the_root_than_may_be() {
 }
 
 #[test]
+fn who_was_sent_on_in_vain_tries_the_next_parent_of_its_settings() {
+    let limits = TreeLimits {
+        depth_max: 3,
+        children_max: 2,
+        ..TreeLimits::default()
+    };
+    // One of the three is sent on by the first parent, to a child that is as far from the root as may be.
+    let both: &[usize] = &[1, 0];
+    let mut network = Network::new(&[&[0], both, both, both], limits);
+    network.pass(second(5));
+    let paths = [2, 3, 4].map(|node| network.path(node));
+    assert!(paths.contains(&vec![0]), "{paths:?}");
+    assert!(paths.iter().all(|path| !path.is_empty()), "{paths:?}");
+}
+
+#[test]
 fn who_has_no_place_takes_no_child_and_nobody_takes_itself_or_an_ancestor() {
     let limits = TreeLimits::default();
     let mut alone = TreeNode::below(own(1), 1, vec![address(0)], limits, 1);

@@ -30,7 +30,10 @@ pub(crate) struct Treed<S: LogStorage> {
 /// A near end, by a line of its own.
 fn near(line: &Line, capabilities: Capabilities, limits: (LinkLimits, CacheLimits)) -> Below {
     let near: NearPort = Box::new(line.near());
-    CachedStorage::new(LinkStorage::new(near, capabilities, limits.0), limits.1)
+    CachedStorage::new(
+        LinkStorage::to_parents(near, capabilities, limits.0),
+        limits.1,
+    )
 }
 
 impl<S: LogStorage> Treed<S> {

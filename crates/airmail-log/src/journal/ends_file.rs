@@ -49,14 +49,26 @@ impl EndsFile {
         self.changed |= changed;
     }
 
+    /// The next thing to do, if there is one now.
+    fn next_step(&mut self) -> Option<Step> {
+        if self.busy || !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        self.busy = true;
+        Some(if self.made { Step::Write } else { Step::Make })
+    }
+
     /// It was made or written, or could not be. It is only ever a help: a failure is not worth more than
-    /// trying again with the next.
+    /// trying again with the next change. At once would be for ever, where the disk is full.
     pub(super) fn step_done(&mut self, result: &io::Result<()>) {
         self.busy = false;
-        self.made |= match result {
+        let is_there = match result {
             Ok(()) => true,
             Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
         };
+        if is_there && !std::mem::replace(&mut self.made, true) {
+            self.changed = true;
+        }
     }
 
     /// Asserts the invariant.
@@ -67,6 +79,13 @@ impl EndsFile {
             self.count
         );
     }
+}
+
+/// Steps of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Make,
+    Write,
 }
 
 /// The parts of the journal that noting the ends reads or changes.
@@ -116,14 +135,15 @@ impl Telling<'_> {
     /// does.
     fn tell_ends(&mut self) -> bool {
         // While the journal opens, the last run's ends are still needed, should this one end early.
-        if !self.ends.changed || self.ends.busy || self.commands.are_held_back() {
+        if self.commands.are_held_back() {
             return false;
         }
-        self.ends.changed = false;
-        self.ends.busy = true;
-        let name: FileName = ENDS_NAME.into();
-        if !self.ends.made {
-            self.ends.changed = true;
+        let Some(step) = self.ends.next_step() else {
+            // Input: ends that are in the file, or on their way there.
+            return false;
+        };
+        if step == Step::Make {
+            let name: FileName = ENDS_NAME.into();
             self.effects.submit(Purpose::Ends, FileOp::Create { name });
             return true;
         }
@@ -197,5 +217,26 @@ impl Telling<'_> {
             at: (self.ends.count % 2) * PLACE_BYTES as u64,
             bytes: ends.encode().into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_tried_again_with_the_next_change_and_not_at_once() {
+        let mut file = EndsFile::default();
+        file.changed_if(true);
+        assert_eq!(file.next_step(), Some(Step::Make));
+        assert_eq!(file.next_step(), None);
+        file.step_done(&Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(file.next_step(), None);
+        file.changed_if(true);
+        assert_eq!(file.next_step(), Some(Step::Make));
+        file.step_done(&Ok(()));
+        assert_eq!(file.next_step(), Some(Step::Write));
+        file.step_done(&Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(file.next_step(), None);
     }
 }

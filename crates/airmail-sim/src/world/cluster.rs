@@ -2,8 +2,8 @@
 //! faults of those.
 //!
 //! A run of [`Stage::World`](crate::Stage::World) has one shard, no wire, and none of these faults. In half of the
-//! runs of [`Stage::Cluster`](crate::Stage::Cluster) the shards are of one process; in the others they are gateways,
-//! processes of their own beside towers and a storage ([`Roles`]).
+//! runs of [`Stage::Cluster`](crate::Stage::Cluster) the shards are of one process; in the others they are processes
+//! of their own: gateways beside towers and a storage, or the nodes of a tree ([`Roles`]).
 
 mod roles;
 
@@ -141,7 +141,7 @@ impl Cluster {
             let off = chance.below(2 * CLOCK_MICROS_MAX).cast_signed();
             i64::from(apart) * (off - CLOCK_MICROS_MAX.cast_signed())
         });
-        let clocks = clocks.collect();
+        let mut clocks: Vec<i64> = clocks.collect();
         let waits_for_all = chance.coin();
         let mut wanting = chance.fork();
         let interest = if wanting.coin() {
@@ -152,6 +152,9 @@ impl Cluster {
         };
         let mut roles = chance.fork();
         let roles = roles.coin().then(|| Roles::of(shards, roles, plant));
+        let shards = roles.as_ref().map_or(shards, Roles::gateways);
+        // Those of a tree's further nodes are right.
+        clocks.resize(shards, 0);
         Cluster {
             shards,
             rates,
@@ -252,6 +255,8 @@ impl Cluster {
 
     /// Moves the time of the wires on; those that are due are made again, or cut.
     pub(super) fn pass(&mut self, now: Mono, evidence: &mut Evidence) {
+        self.forget_ended();
+        let is_tree = self.is_tree();
         for joint in &mut self.joints {
             joint.wire.pass(now);
             let is_given_up = self.roles.as_ref().is_some_and(|roles| {
@@ -267,7 +272,7 @@ impl Cluster {
             match joint.condition {
                 Condition::Down(until) if until <= now => {
                     let is_there = |node| self.roles.as_ref().is_none_or(|of| of.is_up(node));
-                    if joint.is_over || !is_there(joint.near) || !is_there(joint.far) {
+                    if joint.is_over || is_tree || !is_there(joint.near) || !is_there(joint.far) {
                         continue;
                     }
                     joint.condition = Condition::Up;
@@ -280,6 +285,26 @@ impl Cluster {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the processes are a tree: a link that has ended is another one's turn.
+    pub(super) fn is_tree(&self) -> bool {
+        self.roles
+            .as_ref()
+            .is_some_and(|roles| roles.tree().is_some())
+    }
+
+    /// Forgets links of a tree that have ended and of which both ends know it.
+    fn forget_ended(&mut self) {
+        let roles = self.roles.as_ref();
+        let Some(roles) = roles.filter(|roles| roles.tree().is_some()) else {
+            return;
+        };
+        self.joints.retain(|joint| {
+            let near = !joint.is_over && roles.is_up(joint.near) && !joint.wire.is_over_near();
+            let far = roles.is_up(joint.far) && !joint.wire.is_over_far();
+            near || far
+        });
     }
 
     /// Lets wires be cut, or fall silent, as the seed says.
@@ -321,11 +346,15 @@ impl Cluster {
     pub(super) fn has_due(&self, node: usize) -> bool {
         self.joints.iter().any(|joint| {
             joint.near == node && !joint.is_over && joint.wire.has_due_near()
-                || joint.far == node && joint.wire.has_due_far()
+                || joint.far == node && self.is_up(node) && joint.wire.has_due_far()
         })
     }
 
-    /// The connections of the storage behind the towers end, for longer than it takes to stop.
+    fn is_up(&self, node: usize) -> bool {
+        self.roles.as_ref().is_none_or(|roles| roles.is_up(node))
+    }
+
+    /// The connections of the process that has the disk end, for longer than it takes to stop.
     pub(super) fn cut_store(&mut self, now: Mono, evidence: &mut Evidence) {
         let Some(node) = self.roles.as_ref().map(Roles::store_node) else {
             return;
@@ -335,15 +364,23 @@ impl Cluster {
             joint.cut(now, &mut self.chance, evidence);
             joint.condition = Condition::Down(now.plus(Duration::from_secs(2)));
         }
+        if let Some(roles) = &mut self.roles {
+            roles.store_stops();
+        }
     }
 
     /// A node is gone: its connections are cut, and those that it has made never come back.
     fn cut_node(&mut self, node: usize, now: Mono, evidence: &mut Evidence) {
+        let is_tree = self.is_tree();
         for joint in &mut self.joints {
             if joint.near == node || joint.far == node {
                 joint.is_over |= joint.near == node;
                 joint.wire.pass(now);
                 joint.cut(now, &mut self.chance, evidence);
+                if is_tree && joint.far == node {
+                    // Where it starts again, it has other ports.
+                    joint.wire.end_far();
+                }
             }
         }
     }

@@ -66,7 +66,12 @@ impl World {
             return;
         }
         self.cluster.faults(now, &mut self.evidence);
-        self.cluster.stall_towers(now, &mut self.evidence);
+        if let Some((node, until)) = self.cluster.stall_node(now, &mut self.evidence)
+            && let Some(shard) = self.shards.get_mut(node)
+        {
+            shard.stalled_until = until;
+        }
+        self.cluster.cut_ways(now, &mut self.evidence);
         if let Some(gateway) = self.cluster.kills(now, &mut self.evidence) {
             self.gateway_ends(gateway);
         }
@@ -184,9 +189,12 @@ impl World {
     fn down(&mut self) {
         let now = self.weather.now.mono;
         if self.cluster.roles.is_some() {
-            self.cluster.end_store(now, &mut self.evidence);
+            let longer = self.cluster.end_store(now, &mut self.evidence);
+            if self.cluster.is_tree() {
+                self.gateway_ends(0);
+            }
             let pause = Duration::from_micros(self.chance.below(20_000));
-            self.down_until = now.plus(pause);
+            self.down_until = now.plus(pause + longer);
             return;
         }
         for shard in 0..self.shards.len() {
@@ -231,11 +239,15 @@ impl World {
     /// The process ends in good order, or is killed if it does not get there. With roles that is the storage's.
     fn stop(&mut self) -> Checked {
         self.evidence.note(format_args!("stop"));
+        let is_tree = self.cluster.is_tree();
         if self.cluster.roles.is_some() {
             let now = self.weather.now.mono;
             self.cluster.cut_store(now, &mut self.evidence);
-        } else {
-            let ends: Vec<End> = self.streams.values().map(|stream| stream.end).collect();
+        }
+        if is_tree || self.cluster.roles.is_none() {
+            let streams = self.streams.values();
+            let there = streams.filter(|stream| !is_tree || stream.shard == 0);
+            let ends: Vec<End> = there.map(|stream| stream.end).collect();
             ends.into_iter().for_each(|end| self.cut(end));
         }
         let mut told = vec![false; self.shards.len()];
@@ -243,7 +255,10 @@ impl World {
             match &mut self.cluster.roles {
                 None => self.tell_to_close(&mut told),
                 // As a node does: first it lets its links end.
-                Some(roles) if turn == 50 => roles.close_store(self.weather.now),
+                Some(roles) if turn == 50 => {
+                    roles.close_store(self.weather.now);
+                    self.close_root();
+                }
                 Some(_) => {}
             }
             self.turn()?;
@@ -261,8 +276,20 @@ impl World {
         Ok(())
     }
 
+    /// The root of a tree closes its storage.
+    fn close_root(&mut self) {
+        let now = self.shown(0);
+        if let (true, Some(engine)) = (self.cluster.is_tree(), &mut self.shards[0].engine) {
+            engine.storage_mut().close(now);
+        }
+    }
+
     /// Whether the storages of the process that stops are closed.
     fn is_closed(&self) -> bool {
+        if self.cluster.is_tree() {
+            let root = self.shards[0].engine.as_ref();
+            return root.is_none_or(|engine| engine.storage().is_closed());
+        }
         if let Some(roles) = &self.cluster.roles {
             return roles.is_store_closed();
         }

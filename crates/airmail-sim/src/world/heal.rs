@@ -1,6 +1,7 @@
 //! Healing: no more faults, and every subscriber must end with everything.
 
 use super::client::Client;
+use super::cluster::Roles;
 use super::{Plan, World};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
@@ -20,6 +21,8 @@ const QUIET_TIME: Duration = Duration::from_secs(10);
 const HEALING_TIME: Duration = Duration::from_secs(10);
 /// Name of the part of healing in which everything is acknowledged or refused.
 const SETTLED: &str = "settled";
+/// Name of the part in which everybody finds its place in a tree.
+const PLACED: &str = "in its place";
 
 impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
@@ -42,6 +45,7 @@ impl World {
                     .iter()
                     .all(super::publisher::Publisher::is_idle)
         })?;
+        self.until_placed(None)?;
         let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
         let settled = |world: &mut World| world.is_answered();
         self.until("answered", settled)?;
@@ -75,6 +79,14 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Waits until every node of a tree but one has a place.
+    pub(super) fn until_placed(&mut self, but: Option<usize>) -> Checked {
+        self.until(PLACED, |world| {
+            let tree = world.cluster.roles.as_ref().and_then(Roles::tree);
+            tree.is_none_or(|tree| tree.all_have_places(but))
+        })
     }
 
     /// Lets a client subscribe to everything that there is in the wanted logs, from the beginning.
@@ -136,7 +148,7 @@ impl World {
             if quiet > QUIET_TURNS_MAX && self.weather.now.mono.since(since) > QUIET_TIME {
                 break;
             }
-            let is_bounded = self.shards.len() > 1 && what == SETTLED;
+            let is_bounded = self.shards.len() > 1 && (what == SETTLED || what == PLACED);
             if is_bounded && self.weather.now.mono.since(begun) > HEALING_TIME {
                 break;
             }

@@ -1,6 +1,7 @@
 //! Isolation: a shard that does nothing at all stops only who needs its logs, and a gateway or tower nobody.
 //!
-//! While everything else is well, one of several shards stalls for good. Its streams go to the others; what is
+//! While everything else is well, one of several shards stalls for good. In a tree that is a node without which the
+//! others still know a way to the root. Its streams go to the others; what is
 //! then published to logs of the others is acknowledged, and told to who reads those. Who has just begun to
 //! read those from the beginning gets all of them, whoever waits for the logs that are stalled. Whoever knows of no
 //! other gateway than one that stalls has nowhere to go, so everybody has been told of all.
@@ -25,19 +26,17 @@ impl World {
         if self.shards.len() == 1 || self.chance.coin() {
             return Ok(false);
         }
-        let mut stalled = self.cluster.any_shard(&mut self.chance);
-        let roles = self.cluster.roles.as_ref();
-        if let Some(roles) = roles.filter(|roles| roles.can_spare_a_tower())
-            && self.chance.coin()
-        {
-            stalled = roles.any_tower(&mut self.chance);
-        }
+        let Some(stalled) = self.draw_isolated() else {
+            // Input: a tree in which everybody is needed.
+            return Ok(false);
+        };
         self.begin_to_read(stalled)?;
         self.tell_all_of_gateways();
         self.evidence
             .note(format_args!("node {stalled} stalls for good"));
-        let is_tower = stalled >= self.shards.len();
-        self.evidence.count(if is_tower {
+        self.evidence.count(if self.cluster.is_tree() {
+            Kind::TreeNodeIsolated
+        } else if stalled >= self.shards.len() {
             Kind::TowerIsolated
         } else {
             Kind::ShardIsolated
@@ -59,8 +58,29 @@ impl World {
                     client.has_everything(ledger, |log| !cluster.is_home(log, stalled))
                 })
         })?;
+        self.until_placed(Some(stalled))?;
         self.stall_for_good(stalled, false);
         Ok(true)
+    }
+
+    /// Draws a node that the others can do without: a shard or a tower, or one of a tree below its root.
+    fn draw_isolated(&mut self) -> Option<usize> {
+        let shard = self.cluster.any_shard(&mut self.chance);
+        let roles = self.cluster.roles.as_mut();
+        let Some(roles) = roles else {
+            return Some(shard);
+        };
+        if let Some(tree) = roles.tree() {
+            let stalled = self.chance.pick(&tree.dispensable()).copied();
+            roles.give_up();
+            return stalled;
+        }
+        let is_tower = roles.can_spare_a_tower() && self.chance.coin();
+        Some(if is_tower {
+            roles.any_tower(&mut self.chance)
+        } else {
+            shard
+        })
     }
 
     /// Has a node stand still from now on, or go on.

@@ -14,6 +14,7 @@ use crate::tuning;
 use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOutput};
 use airmail_client::core::{NodeChoice, Purpose};
 use airmail_log::journal::JournalStorage;
+use airmail_model::Mono;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Nodes, Reply};
 use std::time::Duration;
 
@@ -37,14 +38,33 @@ impl World {
         self.evidence.count(Kind::Started);
         self.evidence.note(format_args!("start {}", self.boots));
         if self.cluster.roles.is_some() {
-            for journal in journals {
-                self.cluster.start_store(journal);
+            let now = self.weather.now.mono;
+            for (journal, chance) in journals.into_iter().zip(chances) {
+                self.start_store(journal, chance, now)?;
             }
             return Ok(());
         }
         let storages = self.cluster.join(journals);
         for (shard, (storage, chance)) in storages.into_iter().zip(chances).enumerate() {
             self.start_engine(shard, storage, chance)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the process that has the disk: the storage behind towers, or the root of a tree.
+    fn start_store(
+        &mut self,
+        journal: JournalStorage<SimFiles>,
+        chance: Entropy,
+        now: Mono,
+    ) -> Checked {
+        if self.cluster.is_tree() {
+            if let Some(storage) = self.cluster.start_root(journal, now) {
+                let storage = self.cluster.audited(storage, 0);
+                self.start_engine(0, storage, chance)?;
+            }
+        } else {
+            self.cluster.start_store(journal);
         }
         Ok(())
     }
@@ -88,8 +108,7 @@ impl World {
         self.cluster.start_towers(now, &mut self.evidence);
         for gateway in self.cluster.due_gateways(now) {
             let chance = self.chance.fork();
-            if let Some(storage) = self.cluster.start_gateway(gateway) {
-                let storage = NodeStorage::Gateway(storage);
+            if let Some(storage) = self.cluster.start_gateway(gateway, now) {
                 let storage = self.cluster.audited(storage, gateway);
                 self.start_engine(gateway, storage, chance)?;
                 self.evidence
@@ -252,7 +271,8 @@ impl World {
         for shard in 0..self.shards.len() {
             self.shards[shard].is_awake = self.is_awake(shard) && !self.cluster.dozes();
         }
-        self.cluster.wake_nodes(now);
+        let awake: Vec<bool> = self.shards.iter().map(|shard| shard.is_awake).collect();
+        self.cluster.wake_nodes(now, &awake);
         let mut out = TurnOutput::default();
         for _ in 0..ROUNDS_MAX {
             for mut disk in self.weather.machine.disks() {
@@ -284,6 +304,8 @@ impl World {
             return Ok(false);
         }
         let busy = self.cluster.turn_nodes(self.weather.now);
+        let now = self.weather.now.mono;
+        self.cluster.turn_places(now, &mut self.evidence)?;
         let mut disk = self.weather.machine.disk();
         match disk.take_violation() {
             Some(violation) => Err(violation),

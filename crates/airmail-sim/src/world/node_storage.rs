@@ -1,8 +1,12 @@
-//! The storage of a node that has clients: that of a shard of one process, or that of a gateway of several towers.
+//! The storage of a node that has clients: that of a shard of one process, that of a gateway of several towers, or that
+//! of a node of a tree.
 
+use super::plug::NearPlug;
 use super::wire::SimPort;
 use crate::files::SimFiles;
-use airmail_link::{FromHost, ShardedStorage, ToHost, TowersStorage};
+use airmail_link::{
+    CachedStorage, FromHost, HostedStorage, LinkStorage, ShardedStorage, ToHost, TowersStorage,
+};
 use airmail_log::journal::JournalStorage;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
@@ -12,13 +16,11 @@ pub(super) type NearPort = SimPort<ToHost, FromHost>;
 
 /// See the module's documentation.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are a handful of them in a run"
-)]
 pub(super) enum NodeStorage {
     Shard(ShardedStorage<JournalStorage<SimFiles>, NearPort>),
     Gateway(TowersStorage<NearPort>),
+    Root(HostedStorage<JournalStorage<SimFiles>>),
+    Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
 }
 
 impl NodeStorage {
@@ -26,6 +28,8 @@ impl NodeStorage {
         match self {
             NodeStorage::Shard(storage) => storage,
             NodeStorage::Gateway(storage) => storage,
+            NodeStorage::Root(storage) => storage,
+            NodeStorage::Below(storage) => storage,
         }
     }
 
@@ -33,6 +37,8 @@ impl NodeStorage {
         match self {
             NodeStorage::Shard(storage) => storage,
             NodeStorage::Gateway(storage) => storage,
+            NodeStorage::Root(storage) => storage,
+            NodeStorage::Below(storage) => storage,
         }
     }
 }

@@ -126,6 +126,19 @@ impl<M> Way<M> {
         Ok(())
     }
 
+    /// Takes a word of one node to the other, for which there is always room.
+    fn say(&mut self, word: M) {
+        if self.is_up && !self.is_silent {
+            let micros = u64::try_from(self.settings.delay.as_micros()).unwrap_or(0);
+            self.push(micros, Item::Message(word));
+        }
+    }
+
+    /// Whether it is cut, and its receiver has been told.
+    fn is_over(&self) -> bool {
+        !self.is_up && self.queue.is_empty()
+    }
+
     fn has_due(&self) -> bool {
         let is_due = |due: Option<Mono>| due.is_some_and(|due| due <= self.now);
         is_due(self.queue.front().map(|(due, _)| *due))
@@ -256,6 +269,34 @@ impl Wire {
         } else {
             self.from_host.lock().is_silent = true;
         }
+    }
+
+    /// A node says something to the one that asks.
+    pub(super) fn say_near(&self, word: FromHost) {
+        self.from_host.lock().say(word);
+    }
+
+    /// A node says something to the one that has the logs.
+    pub(super) fn say_far(&self, word: ToHost) {
+        self.to_host.lock().say(word);
+    }
+
+    /// Nobody is at the end any more that has the logs: it hears nothing, not even of the cut.
+    pub(super) fn end_far(&self) {
+        let mut way = self.to_host.lock();
+        way.queue.clear();
+        way.late.clear();
+        way.is_known = false;
+    }
+
+    /// Whether the end that asks has been told of its cut.
+    pub(super) fn is_over_near(&self) -> bool {
+        self.from_host.lock().is_over()
+    }
+
+    /// Whether the end that has the logs has been told of its cut.
+    pub(super) fn is_over_far(&self) -> bool {
+        self.to_host.lock().is_over()
     }
 
     /// Nothing is slow or lost from now on, nor does anything come late.

@@ -1,17 +1,20 @@
-//! Roles: gateways and towers that are processes of their own, over one storage that all towers share.
+//! Roles: processes of their own over one disk. In a third of the runs they are a tree ([`Tree`]); in the others, gateways
+//! and towers, over one storage that all towers share.
 //!
 //! The storage is a process, too: it has the disk, and towers use it over wires as they would use a service elsewhere.
 //! Towers have nothing but links, so each of them may serve any log. Gateways have the clients. In half of the runs towers
-//! have a cache, as the nodes of a tree between its root and its leaves.
+//! have a cache.
 //!
 //! Any of them is killed, and comes back with nothing; any but the storage stands still for a while. Gateways hear
 //! late which towers live, and sometimes what is not so: the news are those of a gossip that nobody may rely on.
 //!
-//! Nodes are numbered: gateways first, as the shards of the run, then towers, then the storage.
+//! Nodes are numbered: gateways first, as the shards of the run, then towers, then the storage. Nodes of a tree are all
+//! shards of the run, and called gateways here: they have clients.
 
 mod clients;
 mod faults;
 mod starts;
+mod tree;
 mod turns;
 
 use super::Cluster;
@@ -24,6 +27,7 @@ use airmail_log::journal::JournalStorage;
 use airmail_log::{Capabilities, LogStorage};
 use airmail_model::Mono;
 use std::time::Duration;
+use tree::Tree;
 
 /// Time after which an end that says nothing is given up, in microseconds.
 const SILENCE_MICROS: u64 = 1_700_000;
@@ -56,6 +60,11 @@ struct Process {
     wake: Option<Mono>,
 }
 
+/// Time after which an end that says nothing is given up.
+const fn silence() -> Duration {
+    Duration::from_micros(SILENCE_MICROS)
+}
+
 /// A tower's storage, which is that of the process that all towers share, by a link.
 type TowerStorage = HostedStorage<Box<dyn LogStorage>>;
 
@@ -64,8 +73,11 @@ type TowerStorage = HostedStorage<Box<dyn LogStorage>>;
 pub(in crate::world) struct Roles {
     gateways: usize,
     nodes: Vec<Process>,
+    /// Towers, of which a tree has none.
     towers: Vec<Option<TowerStorage>>,
+    /// The storage behind towers.
     store: Option<HostedStorage<JournalStorage<SimFiles>>>,
+    tree: Option<Tree>,
     capabilities: Option<Capabilities>,
     limits: TowerLimits,
     /// Caches of towers, if they have some.
@@ -85,8 +97,12 @@ impl Process {
 }
 
 impl Roles {
-    /// Those of a seed.
+    /// Those of a seed: a tree, or the gateways of a run with so many shards and their towers.
     pub(super) fn of(gateways: usize, mut chance: Entropy, plant: Option<Plant>) -> Roles {
+        // Drawn beside the rest, so that the gateways of a seed are what they are without it.
+        let mut of_tree = chance.clone().fork();
+        let tree = of_tree.below(3) == 0;
+        let tree = tree.then(|| Tree::of(&mut of_tree, plant));
         let towers = chance.index(3) + 2;
         let mut rate = |high: u64| {
             if chance.coin() {
@@ -103,13 +119,16 @@ impl Roles {
         let limits = tuning::towers(&mut chance, plant);
         let gives_up = chance.coin();
         let cache = tuning::cache(&mut chance.fork());
+        let (gateways, towers, nodes) = match &tree {
+            Some(tree) => (tree.nodes(), 0, tree.nodes()),
+            None => (gateways, towers, gateways + towers + 1),
+        };
         Roles {
             gateways,
-            nodes: (0..gateways + towers + 1)
-                .map(|_| Process::default())
-                .collect(),
+            nodes: (0..nodes).map(|_| Process::default()).collect(),
             towers: (0..towers).map(|_| None).collect(),
             store: None,
+            tree,
             capabilities: None,
             limits,
             cache,
@@ -120,9 +139,23 @@ impl Roles {
         }
     }
 
-    /// The storage's number among the nodes.
+    /// Number of the processes that have clients.
+    pub(super) const fn gateways(&self) -> usize {
+        self.gateways
+    }
+
+    /// The number among the nodes of the one that has the disk.
     pub(super) fn store_node(&self) -> usize {
-        self.nodes.len() - 1
+        if self.tree.is_some() {
+            0
+        } else {
+            self.nodes.len() - 1
+        }
+    }
+
+    /// The tree that the processes are, if they are one.
+    pub(in crate::world) const fn tree(&self) -> Option<&Tree> {
+        self.tree.as_ref()
     }
 
     fn tower_node(&self, tower: usize) -> usize {
@@ -134,13 +167,22 @@ impl Roles {
         format!("g{gateway}:1")
     }
 
+    /// Processes to which clients come.
+    fn with_clients(&self) -> Vec<usize> {
+        let gateways = 0..self.gateways;
+        let tree = self.tree.as_ref();
+        gateways
+            .filter(|node| tree.is_none_or(|tree| tree.has_clients(*node)))
+            .collect()
+    }
+
     fn name(tower: usize) -> TowerName {
         TowerName::new(&format!("tower-{tower}"))
     }
 
-    /// Whether the storage runs.
+    /// Whether the process runs that has the disk.
     pub(in crate::world) fn has_store(&self) -> bool {
-        self.store.is_some()
+        self.is_up(self.store_node())
     }
 
     pub(super) fn is_up(&self, node: usize) -> bool {
@@ -153,9 +195,8 @@ impl Roles {
 
     /// Whether an end of a wire has said nothing for so long that the other one gives it up.
     pub(super) fn is_given_up(&self, node: usize, now: Mono) -> bool {
-        let patience = Duration::from_micros(SILENCE_MICROS);
         let from = self.nodes[node].stall.from;
-        self.gives_up && self.is_stalled(node, now) && from.plus(patience) <= now
+        self.gives_up && self.is_stalled(node, now) && from.plus(silence()) <= now
     }
 
     /// Names of the towers that live.
@@ -176,6 +217,18 @@ impl Roles {
     /// One of the towers' nodes.
     pub(in crate::world) fn any_tower(&self, chance: &mut Entropy) -> usize {
         self.tower_node(chance.index(self.towers.len()))
+    }
+
+    /// The process that has the disk is about to stop.
+    pub(super) fn store_stops(&mut self) {
+        if let Some(tree) = &mut self.tree {
+            tree.root_stops();
+        }
+    }
+
+    /// A node that stands still from now on is given up in time.
+    pub(in crate::world) const fn give_up(&mut self) {
+        self.gives_up = true;
     }
 
     /// A node stands still from now on.

@@ -14,9 +14,11 @@ impl Cluster {
         chance: &mut Entropy,
     ) -> Option<NodeChoice> {
         let roles = self.roles.as_ref()?;
-        let first = chance.index(roles.gateways);
-        let last = chance.index(roles.gateways).max(first);
-        let seeds = (first..=last).map(Roles::address).collect();
+        let with = roles.with_clients();
+        let first = chance.index(with.len());
+        let last = chance.index(with.len()).max(first);
+        let seeds = with[first..=last].iter().copied();
+        let seeds = seeds.map(Roles::address).collect();
         Some(NodeChoice::new(
             seeds,
             purpose,
@@ -59,7 +61,7 @@ impl Cluster {
     ) -> Option<Nodes> {
         let roles = self.roles.as_mut()?;
         let is_cut_off = roles.chance.chance(roles.rates.false_news);
-        let live = (0..roles.gateways).filter(|other| {
+        let live = roles.with_clients().into_iter().filter(|other| {
             let lives = roles.is_up(*other) && !roles.is_given_up(*other, now);
             *other == gateway || lives && !is_cut_off
         });

@@ -1,6 +1,6 @@
 //! Faults of processes: they are killed, stand still, and hear of each other what is not so.
 
-use super::{Rates, Stall};
+use super::{Rates, Roles, Stall};
 use crate::census::Kind;
 use crate::evidence::Evidence;
 use crate::world::cluster::{Cluster, seldom_long};
@@ -14,6 +14,24 @@ const DOWN_MICROS_MAX: [u64; 2] = [200_000, 5_000_000];
 const STALL_MICROS_MAX: [u64; 2] = [300_000, 20_000_000];
 /// Longest time between news of towers, in microseconds.
 const NEWS_MICROS_MAX: u64 = 1_500_000;
+
+impl Roles {
+    /// The process that is killed in this step, if one is: any but the one that has the disk.
+    fn victim(&mut self, now: Mono, evidence: &mut Evidence) -> Option<usize> {
+        let tree = self.tree.as_mut();
+        let false_start = tree.and_then(|tree| tree.take_false_start(now, evidence));
+        if false_start.is_some() {
+            return false_start;
+        }
+        if !self.chance.chance(self.rates.kills) {
+            return None;
+        }
+        let others = self.nodes.len() - 1;
+        let node = self.chance.index(others);
+        // The root is the first, the storage behind towers the last.
+        Some(node + usize::from(self.tree.is_some()))
+    }
+}
 
 impl Cluster {
     /// News of towers for the gateways that hear some now.
@@ -46,10 +64,7 @@ impl Cluster {
     /// Draws a gateway that is killed in this step, if one is; a tower may be, too.
     pub(in crate::world) fn kills(&mut self, now: Mono, evidence: &mut Evidence) -> Option<usize> {
         let roles = self.roles.as_mut()?;
-        if !roles.chance.chance(roles.rates.kills) {
-            return None;
-        }
-        let node = roles.chance.index(roles.store_node());
+        let node = roles.victim(now, evidence)?;
         if !roles.is_up(node) {
             return None;
         }
@@ -59,7 +74,12 @@ impl Cluster {
         let gateways = roles.gateways;
         self.node_ends(node, now, evidence);
         if node < gateways {
-            evidence.count(Kind::GatewayKilled);
+            let is_tree = self.is_tree();
+            evidence.count(if is_tree {
+                Kind::TreeNodeKilled
+            } else {
+                Kind::GatewayKilled
+            });
             return Some(node);
         }
         evidence.count(Kind::TowerKilled);
@@ -69,29 +89,44 @@ impl Cluster {
         None
     }
 
-    /// Draws towers that stand still from now on.
-    pub(in crate::world) fn stall_towers(&mut self, now: Mono, evidence: &mut Evidence) {
-        let Some(roles) = &mut self.roles else {
-            return;
-        };
-        if roles.chance.chance(roles.rates.stalls) {
-            let tower = roles.chance.index(roles.towers.len());
-            let node = roles.tower_node(tower);
-            let micros = seldom_long(&mut roles.chance, STALL_MICROS_MAX);
-            roles.stall(node, now, now.plus(Duration::from_micros(micros)));
-            evidence.count(Kind::TowerStalled);
-            evidence.note(format_args!("{} tower {tower} stalls", now.0));
+    /// Draws a tower, or a node of a tree, that stands still from now on: which, and until when.
+    pub(in crate::world) fn stall_node(
+        &mut self,
+        now: Mono,
+        evidence: &mut Evidence,
+    ) -> Option<(usize, Mono)> {
+        let roles = self.roles.as_mut()?;
+        if !roles.chance.chance(roles.rates.stalls) {
+            return None;
         }
+        let (node, kind) = if roles.tree.is_some() {
+            (roles.chance.index(roles.nodes.len()), Kind::TreeNodeStalled)
+        } else {
+            let tower = roles.chance.index(roles.towers.len());
+            (roles.tower_node(tower), Kind::TowerStalled)
+        };
+        let micros = seldom_long(&mut roles.chance, STALL_MICROS_MAX);
+        let until = now.plus(Duration::from_micros(micros));
+        roles.stall(node, now, until);
+        evidence.count(kind);
+        evidence.note(format_args!("{} node {node} stalls", now.0));
+        Some((node, until))
     }
 
-    /// The storage's process ends.
-    pub(in crate::world) fn end_store(&mut self, now: Mono, evidence: &mut Evidence) {
+    /// The process ends that has the disk. Time until it is started again.
+    pub(in crate::world) fn end_store(&mut self, now: Mono, evidence: &mut Evidence) -> Duration {
         let Some(roles) = &mut self.roles else {
-            return;
+            return Duration::ZERO;
         };
         roles.store = None;
+        let mut pause = Duration::ZERO;
+        if roles.tree.is_some() {
+            pause = Duration::from_micros(seldom_long(&mut roles.chance, DOWN_MICROS_MAX));
+            evidence.count(Kind::RootEnded);
+        }
         let node = roles.store_node();
         self.node_ends(node, now, evidence);
+        pause
     }
 
     /// A process is gone: its connections are cut, and those that it had made are of no use any more.
@@ -101,6 +136,9 @@ impl Cluster {
             process.is_up = false;
             process.stall = Stall::default();
             process.wake = None;
+            if let Some(tree) = &mut roles.tree {
+                tree.ends(node);
+            }
         }
         self.cut_node(node, now, evidence);
     }
@@ -109,6 +147,9 @@ impl Cluster {
     pub(in crate::world) fn heal_nodes(&mut self) {
         if let Some(roles) = &mut self.roles {
             roles.rates = Rates::default();
+            if let Some(tree) = &mut roles.tree {
+                tree.heal();
+            }
             for process in &mut roles.nodes {
                 process.back = Mono(0);
                 process.stall = Stall::default();

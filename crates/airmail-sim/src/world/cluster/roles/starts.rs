@@ -4,7 +4,7 @@ use super::Roles;
 use crate::evidence::Evidence;
 use crate::files::SimFiles;
 use crate::world::cluster::{Cluster, Joint};
-use crate::world::node_storage::NearPort;
+use crate::world::node_storage::{NearPort, NodeStorage};
 use crate::world::wire::Wire;
 use airmail_link::{CachedStorage, HostedStorage, LinkStorage, LogHomes, Tower, TowersStorage};
 use airmail_log::LogStorage;
@@ -60,23 +60,31 @@ impl Cluster {
         Some(())
     }
 
-    /// Gateways that are due to start, once the storage has been there.
+    /// Gateways, or nodes of a tree below its root, that are due to start, once the storage has been there.
     pub(in crate::world) fn due_gateways(&self, now: Mono) -> Vec<usize> {
         let roles = self.roles.as_ref();
         let Some(roles) = roles.filter(|roles| roles.capabilities.is_some()) else {
             return Vec::new();
         };
-        let gateways = 0..roles.gateways;
+        let gateways = usize::from(roles.tree.is_some())..roles.gateways;
         gateways
             .filter(|gateway| roles.nodes[*gateway].is_due(now))
             .collect()
     }
 
-    /// The storage of a gateway that starts.
+    /// The storage of a gateway, or of a node of a tree, that starts.
     pub(in crate::world) fn start_gateway(
         &mut self,
         gateway: usize,
-    ) -> Option<TowersStorage<NearPort>> {
+        now: Mono,
+    ) -> Option<NodeStorage> {
+        if self.is_tree() {
+            return self.start_below(gateway, now);
+        }
+        self.start_of_towers(gateway).map(NodeStorage::Gateway)
+    }
+
+    fn start_of_towers(&mut self, gateway: usize) -> Option<TowersStorage<NearPort>> {
         let roles = self.roles.as_mut()?;
         let capabilities = roles.capabilities?;
         let homes = Arc::new(LogHomes::new(1));

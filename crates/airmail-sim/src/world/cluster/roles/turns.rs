@@ -1,30 +1,36 @@
-//! Turns of the processes that have no clients: the towers and the storage.
+//! Turns of the processes that have no clients, the towers and the storage; and of a tree's nodes for their places.
 
 use super::Roles;
+use super::tree::Ambient;
+use crate::evidence::Evidence;
+use crate::invariants::Checked;
 use crate::world::cluster::Cluster;
 use airmail_log::LogStorage as _;
 use airmail_model::{Mono, Now};
 
 impl Roles {
-    /// The storage is to end in good order.
+    /// The storage behind towers is to end in good order.
     pub(in crate::world) fn close_store(&mut self, now: Now) {
         if let Some(store) = &mut self.store {
             store.close(now);
         }
     }
 
-    /// Whether the storage has ended in good order.
+    /// Whether the storage behind towers has ended in good order.
     pub(in crate::world) fn is_store_closed(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.is_closed())
     }
 }
 
 impl Cluster {
-    /// Draws which towers, and whether the storage, have a turn in this step.
-    pub(in crate::world) fn wake_nodes(&mut self, now: Mono) {
-        let Some(roles) = &self.roles else {
+    /// Draws which towers, and whether the storage, have a turn in this step. Gateways that have one are `awake`.
+    pub(in crate::world) fn wake_nodes(&mut self, now: Mono, awake: &[bool]) {
+        let Some(roles) = &mut self.roles else {
             return;
         };
+        for (process, is_awake) in roles.nodes.iter_mut().zip(awake) {
+            process.is_awake = *is_awake;
+        }
         let nodes = roles.gateways..roles.nodes.len();
         for node in nodes {
             let dozes = self.dozes();
@@ -61,7 +67,25 @@ impl Cluster {
         busy || awake.into_iter().any(|node| self.has_due(node))
     }
 
-    /// Whether the storage has a turn in this step.
+    /// A turn of a tree's nodes, as far as their places go.
+    pub(in crate::world) fn turn_places(&mut self, now: Mono, evidence: &mut Evidence) -> Checked {
+        let Some(roles) = &mut self.roles else {
+            return Ok(());
+        };
+        let Some(tree) = &mut roles.tree else {
+            return Ok(());
+        };
+        tree.turn(&mut Ambient {
+            now,
+            nodes: &roles.nodes,
+            joints: &mut self.joints,
+            wires: self.wires,
+            chance: &mut roles.chance,
+            evidence,
+        })
+    }
+
+    /// Whether the process that has the disk has a turn in this step.
     pub(in crate::world) fn is_store_awake(&self) -> bool {
         let roles = self.roles.as_ref().filter(|roles| roles.has_store());
         roles.is_some_and(|roles| roles.nodes[roles.store_node()].is_awake)
