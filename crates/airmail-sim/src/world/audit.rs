@@ -78,6 +78,16 @@ impl Attempts {
         attempt.may_be_stored |= !is_refused;
     }
 
+    /// The storage has lost what it held only in memory of these logs: what it was asked to store by then may have been
+    /// there, and was given to readers whose nodes have it still.
+    pub(super) fn lost_memory(&mut self, logs: &[LogId]) {
+        let of_logs = self.batches.iter_mut();
+        let of_logs = of_logs.filter(|((log, ..), _)| logs.contains(log));
+        for (_, attempt) in of_logs {
+            attempt.may_be_stored |= attempt.under_way > 0;
+        }
+    }
+
     /// A batch is given to a reader.
     fn given(&self, log: LogId, stored: &Stored, who: &str) -> Checked {
         let began = self.began.get(&log).is_some_and(|at| stored.base >= *at);

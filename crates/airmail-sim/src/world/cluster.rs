@@ -248,6 +248,12 @@ impl Cluster {
         AuditedStorage::new(storage, node, Arc::clone(&self.attempts))
     }
 
+    /// The process that has the disk has ended, other than in good order: what was in its memory alone of these logs is
+    /// gone.
+    pub(super) fn lost_memory(&self, logs: &[LogId]) {
+        self.attempts.lock().lost_memory(logs);
+    }
+
     /// The process has ended, and its wires with it.
     pub(super) fn down(&mut self) {
         self.joints.clear();

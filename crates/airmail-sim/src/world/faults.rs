@@ -165,6 +165,9 @@ impl World {
             weak: weak_logs(&self.spaces).chain(self.unused_logs()).collect(),
         };
         self.weather.end(ending, &process, &mut self.evidence);
+        if ending != Ending::Stopped {
+            self.cluster.lost_memory(&process.weak);
+        }
         self.down();
     }
 
