@@ -180,7 +180,8 @@ impl NodeStorage {
         let of_shard = |(from, waker): (u16, &Waker)| {
             let (node, of) = ((&tree, from, waker), (&identity, &*own_address));
             let (port, climber) = Climber::new(node, of, &of_parent, metrics);
-            let link = LinkStorage::to_parents(port, of_parent.capabilities, limits);
+            // Not `to_parents`: a refusal for want of room, which publishers try again, would be an unknown outcome.
+            let link = LinkStorage::new(port, of_parent.capabilities, limits);
             let cached = CachedStorage::new(link, cache);
             tree.add_cache(cached.state());
             metrics.cluster.add_cache(cached.state());
