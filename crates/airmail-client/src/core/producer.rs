@@ -12,16 +12,17 @@
 //!   answered and the delay is over, the same bytes go again, from the first unanswered batch on.
 //!   After an overload no more batches are in flight than the node had accepted then, so that a
 //!   node with little capacity is not asked in vain again and again.
+//! - `OUTCOME_UNKNOWN` is what a lost connection is: that attempt may be stored. The log pauses as above and
+//!   the same bytes go again, whose numbers tell.
 //! - A final error fails that batch's messages. None of them is stored, so their numbers are free:
 //!   the batches behind it are numbered again from there, and no hole arises.
 //! - A stale map stops the namespace. When none of its batches is in flight, everything that waits
 //!   is batched again by the new map, each log's messages in their order, so each topic's order is
 //!   kept.
 //! - Where the producer's numbers no longer say what is stored (`OUT_OF_ORDER` at the front,
-//!   `UNKNOWN_PRODUCER`, `OUTCOME_UNKNOWN`) the log begins a new epoch at number 0. A batch of
-//!   which every attempt was refused is certainly not stored, and goes under the new epoch. A batch
-//!   of which an attempt was lost with its connection may be stored, and fails with
-//!   `OUTCOME_UNKNOWN` rather than risk a duplicate.
+//!   `UNKNOWN_PRODUCER`) the log begins a new epoch at number 0. A batch of which every attempt was
+//!   refused is certainly not stored, and goes under the new epoch. A batch of which an attempt was
+//!   lost may be stored, and fails with `OUTCOME_UNKNOWN` rather than risk a duplicate.
 //! - The same holds when the delivery timeout passes.
 //!
 //! The caller learns when the producer has something to do from [`Accepted::due`], from

@@ -180,8 +180,7 @@ impl NodeStorage {
         let of_shard = |(from, waker): (u16, &Waker)| {
             let (node, of) = ((&tree, from, waker), (&identity, &*own_address));
             let (port, climber) = Climber::new(node, of, &of_parent, metrics);
-            // Not `to_parents`: a refusal for want of room, which publishers try again, would be an unknown outcome.
-            let link = LinkStorage::new(port, of_parent.capabilities, limits);
+            let link = LinkStorage::to_parents(port, of_parent.capabilities, limits);
             let cached = CachedStorage::new(link, cache);
             tree.add_cache(cached.state());
             metrics.cluster.add_cache(cached.state());

@@ -15,7 +15,7 @@ pub(super) struct SealedBatch {
     pub(super) published: Mono,
     /// Request that it is in flight as, on this connection.
     pub(super) request: Option<RequestId>,
-    /// True if an attempt was lost with its connection, and so may have been stored.
+    /// True if an attempt was lost with its connection, or its outcome is unknown: it may have been stored.
     pub(super) attempt_lost: bool,
     /// Error with which the last attempt was refused.
     pub(super) last_error: Option<Error>,

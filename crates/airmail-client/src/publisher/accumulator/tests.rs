@@ -184,8 +184,8 @@ fn a_message_that_comes_before_the_tasks_turn_after_a_refusal_is_sent() {
     let mut first = harness.offer("0");
     assert!(harness.sends());
     harness.give_turn();
-    harness.refuse(0, &Error::new(ErrorCode::OutcomeUnknown));
-    assert_eq!(failure(&mut first), Some(ErrorCode::OutcomeUnknown));
+    harness.refuse(0, &Error::new(ErrorCode::PermissionDenied));
+    assert_eq!(failure(&mut first), Some(ErrorCode::PermissionDenied));
     let _second = harness.offer("1");
     harness.give_turn();
     assert!(harness.is_woken() && harness.sends());

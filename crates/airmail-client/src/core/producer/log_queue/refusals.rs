@@ -25,7 +25,8 @@ impl LogQueue {
             self.congestion.overloaded(at);
         }
         match error.code() {
-            ErrorCode::OutOfOrder if at > 0 || renumbering => {
+            // For want of one before it, which has an answer of its own.
+            ErrorCode::OutOfOrder | ErrorCode::UnknownProducer if at > 0 || renumbering => {
                 self.pause(until, false);
                 0
             }
@@ -55,12 +56,18 @@ impl LogQueue {
                     0
                 }
             }
+            ErrorCode::OutcomeUnknown => {
+                // As when the connection is lost: the same bytes go again, and their numbers tell whether they are
+                // stored already.
+                self.batches[at].attempt_lost = true;
+                self.pause(until, false);
+                0
+            }
             _ if error.code().waited_for() => {
                 self.pause(until, false);
                 0
             }
-            code => {
-                self.needs_new_epoch |= code == ErrorCode::OutcomeUnknown;
+            _ => {
                 self.pause(Mono(0), true);
                 self.fail(at, &error, out)
             }

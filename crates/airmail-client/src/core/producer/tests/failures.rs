@@ -176,17 +176,43 @@ fn what_may_be_stored_fails_as_unknown_when_the_node_has_forgotten() {
 }
 
 #[test]
-fn an_unknown_outcome_is_told_and_the_rest_goes_on_in_a_new_epoch() {
-    let mut driver = pairs(|_| {});
+fn what_has_an_unknown_outcome_is_sent_again_and_stored_once() {
+    for is_stored in [false, true] {
+        let mut driver = pairs(|_| {});
+        let mut node = Node::new(map(1, 1));
+        if !is_stored {
+            node.script.push_back(error(ErrorCode::OutcomeUnknown));
+        }
+        (0..6).for_each(|ticket| driver.publish("a", ticket));
+        if is_stored {
+            driver.poll();
+            let first = driver.sent.remove(0);
+            node.answer(&first);
+            node.script.push_back(error(ErrorCode::OutcomeUnknown));
+            let reply = node.answer(&first);
+            driver.reply(reply);
+        }
+        driver.run(&mut node);
+        assert_eq!(driver.outcomes(), all_stored(0..6));
+        assert_eq!(node.payloads(), ["0", "1", "2", "3", "4", "5"]);
+    }
+}
+
+#[test]
+fn an_outcome_that_stays_unknown_is_told_when_its_time_is_over_and_the_rest_goes_on_in_a_new_epoch()
+{
+    let mut driver = pairs(|config| config.delivery_timeout = Duration::from_secs(2));
     let mut node = Node::new(map(1, 1));
-    node.script.push_back(error(ErrorCode::OutcomeUnknown));
-    (0..6).for_each(|ticket| driver.publish("a", ticket));
+    (0..2).for_each(|ticket| driver.publish("a", ticket));
+    node.script
+        .extend((0..500).map(|_| error(ErrorCode::OutcomeUnknown)));
     driver.run(&mut node);
     let unknown = Some(ErrorCode::OutcomeUnknown);
-    let mut expected = all_stored(0..6);
-    expected[0].1 = unknown;
-    expected[1].1 = unknown;
-    assert_eq!(driver.outcomes(), expected);
+    assert_eq!(driver.outcomes(), [(0, unknown), (1, unknown)]);
+    node.script.clear();
+    (2..6).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes()[2..], all_stored(2..6));
     assert_eq!(node.payloads(), ["2", "3", "4", "5"]);
 }
 
