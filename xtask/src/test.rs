@@ -150,26 +150,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     overseen::run(&mut tests, &mut parts)?;
     if is_whole && options.filter.is_none() {
-        // All binaries, though few have such tests: with some of them only, cargo would build anew.
-        let of_sample = |mut tests: Command| {
-            tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
-            tests
-        };
-        let with_shards = Nodes {
-            shards: Some(SAMPLE_SHARDS),
-            ..Nodes::default()
-        };
-        overseen::run(of_sample(prepared(with_shards)).arg(OF_SHARDS), &mut parts)?;
-        let apart = Nodes {
-            is_apart: true,
-            ..Nodes::default()
-        };
-        overseen::run(&mut of_sample(prepared(apart)), &mut parts)?;
-        let trees = Nodes {
-            tree: Some(SAMPLE_TREE),
-            ..Nodes::default()
-        };
-        overseen::run(&mut of_sample(prepared(trees)), &mut parts)?;
+        samples(&prepared, &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
     if options.filter.is_none() && is_whole && !options.without.contains(&Without::Maven) {
@@ -181,6 +162,33 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     if !without.is_empty() {
         println!("test: LEFT OUT: whatever wants {}", without.join(", "));
+    }
+    Ok(())
+}
+
+/// Runs the samples with several shards, apart, and in trees.
+fn samples(prepared: &dyn Fn(Nodes) -> Command, parts: &mut Parts) -> anyhow::Result<()> {
+    let default = Nodes::default();
+    let with_shards = Nodes {
+        shards: Some(SAMPLE_SHARDS),
+        ..default
+    };
+    let apart = Nodes {
+        is_apart: true,
+        ..default
+    };
+    let trees = Nodes {
+        tree: Some(SAMPLE_TREE),
+        ..default
+    };
+    for nodes in [with_shards, apart, trees] {
+        let mut tests = prepared(nodes);
+        // All binaries, though few have such tests: with some of them only, cargo would build anew.
+        tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
+        if nodes.shards.is_some() {
+            tests.arg(OF_SHARDS);
+        }
+        overseen::run(&mut tests, parts)?;
     }
     Ok(())
 }

@@ -119,6 +119,22 @@ impl Report {
         }
     }
 
+    /// A line for a run that is not sound: what was lost, doubled or out of order, and the first error.
+    #[must_use]
+    pub fn complaint(&self) -> String {
+        let Report {
+            missing,
+            failed,
+            duplicates,
+            reordered,
+            first_error,
+            ..
+        } = self;
+        format!(
+            "missing {missing}, failed {failed}, doubled {duplicates}, out of order {reordered} {first_error:?}"
+        )
+    }
+
     /// Whether all that was to be published arrived, once, in order, everywhere.
     #[must_use]
     pub fn is_sound(&self) -> bool {

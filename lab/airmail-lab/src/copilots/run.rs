@@ -227,19 +227,7 @@ impl fmt::Display for Run {
         }
         write!(f, ", at most {most:.2} bytes on a link for each published")?;
         if !self.is_sound() {
-            let Report {
-                missing,
-                failed,
-                duplicates,
-                reordered,
-                first_error,
-                ..
-            } = &self.report;
-            write!(
-                f,
-                "; missing {missing}, failed {failed}, doubled {duplicates}, out of order {reordered} \
-                 {first_error:?}"
-            )?;
+            write!(f, "; {}", self.report.complaint())?;
         }
         Ok(())
     }

@@ -126,19 +126,7 @@ impl fmt::Display for Run {
             }
         }
         if !self.report.is_sound() {
-            let Report {
-                missing,
-                failed,
-                duplicates,
-                reordered,
-                first_error,
-                ..
-            } = &self.report;
-            write!(
-                f,
-                "; missing {missing}, failed {failed}, doubled {duplicates}, out of order {reordered} \
-                 {first_error:?}"
-            )?;
+            write!(f, "; {}", self.report.complaint())?;
         }
         Ok(())
     }
