@@ -59,6 +59,7 @@ mod new_incarnation;
 mod publish;
 mod publish_gate;
 mod publish_order;
+mod reading_turns;
 mod session;
 mod subscribe;
 mod subscription;
@@ -363,7 +364,7 @@ impl Gateway {
     /// Number of members that the tower should have for this side.
     pub(crate) fn members(&self) -> u64 {
         let members = self.sessions.iter();
-        members.map(|(_, session)| session.following).sum()
+        members.map(|(_, session)| session.turns.following()).sum()
     }
 
     /// Reading of the publish gate, if there is one.

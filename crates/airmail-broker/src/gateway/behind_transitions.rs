@@ -86,16 +86,16 @@ impl Gateway {
         match behind.state {
             BehindState::Locating(_) | BehindState::Moving | BehindState::AwaitingWant => {}
             BehindState::NoCredit => {
-                session.parked.remove(&behind.ticket);
+                session.turns.leave(behind.log, behind.ticket);
             }
             BehindState::Reading => {
-                let ended = 1;
                 #[cfg(feature = "sabotage")]
-                let ended = match self.config.bug {
-                    Some(crate::sabotage::Bug::FollowingKept) => 0,
-                    _ => ended,
-                };
-                session.following -= ended;
+                let is_kept = self.config.bug == Some(crate::sabotage::Bug::FollowingKept);
+                #[cfg(not(feature = "sabotage"))]
+                let is_kept = false;
+                if !is_kept {
+                    session.turns.end(behind.log);
+                }
             }
             BehindState::AwaitingTail => {
                 let tail = &mut self.logs[behind.log].tail;
@@ -230,13 +230,15 @@ impl Gateway {
     pub(super) fn follow(&mut self, key: BehindKey, out: &mut GatewayEffects) {
         let ticket = self.behind.ticket();
         self.behind[key].ticket = ticket;
-        let session = self.behind[key].session;
-        if !self.may_follow(session) {
+        let (session, log) = (self.behind[key].session, self.behind[key].log);
+        let most = self.following_max(session);
+        let turns = &mut self.sessions[session].turns;
+        if !most.is_some_and(|most| turns.may_follow(log, most)) {
+            turns.park(log, ticket, key);
             self.behind[key].state = BehindState::NoCredit;
-            self.sessions[session].parked.insert(ticket, key);
             return;
         }
-        self.sessions[session].following += 1;
+        turns.begin(log);
         self.behind[key].state = BehindState::Reading;
         let member = self.behind.member(key);
         let behind = &self.behind[key];
@@ -254,9 +256,11 @@ impl Gateway {
     /// Has those read for whom the session's credit allows it, oldest first. The tower finds out which of
     /// them are at the end; that one is at the tail, as far as it is attached, is known here.
     pub(super) fn unpark(&mut self, session: SessionKey, out: &mut GatewayEffects) {
-        while !self.sessions[session].parked.is_empty() && self.may_follow(session) {
-            let Some((_, key)) = self.sessions[session].parked.pop_first() else {
-                // Input: nobody waits any more.
+        while !self.sessions[session].turns.is_nobody_parked() {
+            let most = self.following_max(session);
+            let turns = &mut self.sessions[session].turns;
+            let Some(key) = most.and_then(|most| turns.pop_next(most)) else {
+                // Input: no credit for more.
                 return;
             };
             let behind = &mut self.behind[key];

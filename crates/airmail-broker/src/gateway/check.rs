@@ -153,9 +153,10 @@ impl Gateway {
                 "numbers: {all} of {:?}, of {most}",
                 session.id
             );
-            let parked = session.parked.len();
+            session.turns.check();
+            let parked = session.turns.parked();
             assert_eq!(parked, counted.parked, "parked: of {:?}", session.id);
-            let following = session.following;
+            let following = session.turns.following();
             assert_eq!(following, counted.following, "following: {:?}", session.id);
             assert!(
                 session.credit() <= CREDIT_BYTES_MAX.into(),
@@ -201,8 +202,9 @@ impl Gateway {
         match behind.state {
             BehindState::Moving => panic!("one_state: {behind:?} waits for nothing"),
             BehindState::NoCredit => {
-                let parked = &self.sessions[behind.session].parked;
-                assert_eq!(parked.get(&behind.ticket), Some(&key), "parked: {behind:?}");
+                let turns = &self.sessions[behind.session].turns;
+                let found = turns.waiting(behind.log, behind.ticket);
+                assert_eq!(found, Some(key), "parked: {behind:?}");
             }
             BehindState::AwaitingTail => {
                 let is_there = match behind.not_before {

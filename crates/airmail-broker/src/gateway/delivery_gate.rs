@@ -52,9 +52,10 @@ impl Gateway {
         room
     }
 
-    /// Whether one more of a stream's subscriptions may be read for.
-    pub(super) fn may_follow(&mut self, session: SessionKey) -> bool {
-        self.sessions[session].may_follow() && self.has_room(session)
+    /// Number of a stream's subscriptions that may be read for. None: not even one of a log of which none is.
+    pub(super) fn following_max(&mut self, session: SessionKey) -> Option<u64> {
+        let most = self.sessions[session].following_max()?;
+        self.has_room(session).then_some(most)
     }
 
     /// Whether it has not too much on its way; else it is watched.
@@ -91,7 +92,7 @@ impl Gateway {
         };
         let share = &mut self.sessions[key].share;
         gate.shares.leave(self.now.mono, share, bytes);
-        if !self.sessions[key].parked.is_empty() {
+        if !self.sessions[key].turns.is_nobody_parked() {
             self.unpark(key, out);
         }
     }

@@ -5,11 +5,12 @@
 //! stays parked here until there is credit again. So a client that does not read costs the node
 //! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`] (`credit`).
 
+use super::reading_turns::ReadingTurns;
 use super::subscription::Subscriptions;
 use super::subscriptions_by_number::SubscriptionsByNumber;
 use crate::access::Principal;
 use crate::input::SessionId;
-use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use crate::keys::{LogKey, SessionKey, SubKey};
 use airmail_flow::Share;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
@@ -26,10 +27,8 @@ pub(crate) struct Session {
     pub(crate) principal: Principal,
     /// Logs at whose tails it has a range.
     pub(crate) logs: Vec<LogKey>,
-    /// Subscriptions that are behind and not to be read for, by ticket: oldest first.
-    pub(crate) parked: BTreeMap<u64, BehindKey>,
-    /// Subscriptions that are behind and that the tower reads for.
-    pub(crate) following: u64,
+    /// Subscriptions that are behind: those that the tower reads for, and those that wait for it.
+    pub(crate) turns: ReadingTurns,
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
     /// Deliveries that its connection has not taken, in bytes.
@@ -75,10 +74,11 @@ impl Session {
         self.credit = granted.min(CREDIT_BYTES_MAX.into());
     }
 
-    /// Whether one more subscription may be read for: there is credit for a delivery to each that is.
-    pub(crate) fn may_follow(&self) -> bool {
+    /// Number of subscriptions that may be read for: there is credit for a delivery to each. None: there is no credit.
+    pub(crate) fn following_max(&self) -> Option<u64> {
         let deliveries = self.credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
-        self.has_credit() && self.following < u64::try_from(deliveries).unwrap_or(0)
+        let most = u64::try_from(deliveries).unwrap_or(0);
+        self.has_credit().then_some(most)
     }
 
     /// The subscription of a number.
@@ -129,8 +129,7 @@ impl Sessions {
             id,
             principal,
             logs: Vec::new(),
-            parked: BTreeMap::new(),
-            following: 0,
+            turns: ReadingTurns::default(),
             publishes: Publishes::default(),
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),

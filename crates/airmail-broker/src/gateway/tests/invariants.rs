@@ -2,6 +2,7 @@
 
 use super::super::Gateway;
 use super::super::log::LogState;
+use super::super::reading_turns::ReadingTurns;
 use super::transcripts::Driver;
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
@@ -162,11 +163,11 @@ fn a_broken_state_of_a_session_or_a_publish_is_complained_of_under_its_name() {
     complained(&[
         ("parked", |g| {
             let two = session(g, 2);
-            g.sessions[two].parked.clear();
+            g.sessions[two].turns = ReadingTurns::default();
         }),
         ("following", |g| {
             let one = session(g, 1);
-            g.sessions[one].following += 1;
+            g.sessions[one].turns.count_one_more();
         }),
         ("order", |g| g.stats.appends_in_flight += 1),
         ("order", |g| g.stats.appends_in_flight_bytes += 1),
