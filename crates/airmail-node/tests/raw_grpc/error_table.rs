@@ -32,7 +32,7 @@ const OTHER_NAMESPACE: Proof = Test(RAW, "a_batch_for_another_namespace_is_refus
 const PASSING: Proof = Test(REFUSALS, "what_may_pass_is_tried_again_and_stored_once");
 const UNKNOWN: Proof = Test(
     REFUSALS,
-    "an_unknown_outcome_is_told_and_the_next_message_is_stored",
+    "what_has_an_unknown_outcome_is_sent_again_and_stored_once",
 );
 const AUTHORIZER: Proof = Test(
     REFUSALS,
