@@ -92,7 +92,8 @@ pub struct CachedStorage<S> {
     due: BTreeSet<LogId>,
     heard: Vec<Completion>,
     told: Vec<Completion>,
-    fetched_bytes: u64,
+    /// Fetchers that are at no tail, by the time since which they are not, where they had been at one.
+    behind: BTreeSet<(Mono, ReaderId)>,
     /// It has asked the storage for something since that was polled.
     has_asked: bool,
     now: Mono,
@@ -114,7 +115,7 @@ impl<S: LogStorage> CachedStorage<S> {
             due: BTreeSet::new(),
             heard: Vec::new(),
             told: Vec::new(),
-            fetched_bytes: 0,
+            behind: BTreeSet::new(),
             has_asked: false,
             now: Mono::default(),
             state: Arc::default(),
@@ -181,11 +182,14 @@ impl<S: LogStorage> CachedStorage<S> {
         }
     }
 
-    /// Time since which a fetcher that had been at a tail is at none.
-    fn behind_since(&self) -> Option<Mono> {
-        let logs = self.logs.values().filter(|log| !log.fetchers.is_empty());
-        let fetchers = logs.flat_map(|log| log.fetchers.values());
-        fetchers.filter_map(|fetcher| fetcher.behind_since).min()
+    /// Takes note of since when a fetcher is behind, and was taken to be.
+    fn note_behind(&mut self, above: ReaderId, before: Option<Mono>, now: Option<Mono>) {
+        if before != now {
+            if let Some(before) = before {
+                self.behind.remove(&(before, above));
+            }
+            self.behind.extend(now.map(|now| (now, above)));
+        }
     }
 
     /// Asks the storage for something of its own.
@@ -217,6 +221,9 @@ impl<S: LogStorage> CachedStorage<S> {
 
     fn check(&self) {
         self.cache.check();
+        let fetchers = self.logs.values().flat_map(|log| &log.fetchers);
+        let behind = fetchers.filter_map(|(above, one)| Some((one.behind_since?, *above)));
+        assert_eq!(self.behind, behind.collect(), "fetchers that are behind");
         for (above, of) in &self.above {
             let is_known = match of {
                 Of::Fetcher(log) => {
@@ -274,9 +281,8 @@ impl<S: LogStorage> LogStorage for CachedStorage<S> {
         self.heard = heard;
         self.serve(out);
         self.cache.evict();
-        let behind_since = self.behind_since();
-        let bytes = self.cache.bytes();
-        self.state.set(bytes, self.fetched_bytes, behind_since);
+        let behind_since = self.behind.first().map(|(since, _)| *since);
+        self.state.set(self.cache.bytes(), behind_since);
         if bug::is_checking() {
             self.check();
         }

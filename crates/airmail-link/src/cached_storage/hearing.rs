@@ -136,10 +136,12 @@ impl<S: LogStorage> CachedStorage<S> {
         };
         let topic = fetcher.topic;
         let shelf = Shelf { log, topic };
+        let before = fetcher.behind_since;
+        let mut failure = None;
         match completion {
             Completion::Batch { stored, .. } => {
                 let bytes = stored.batch.bytes().len() as u64;
-                self.fetched_bytes += bytes;
+                self.state.fetched(bytes);
                 fetcher.credit = fetcher.credit.saturating_sub_unsigned(bytes);
                 let extent = stored.extent;
                 fetcher.gave(now, extent);
@@ -154,14 +156,16 @@ impl<S: LogStorage> CachedStorage<S> {
             Completion::Tail { next, .. } => fetcher.at_tail(next),
             Completion::Sealed { last, next, .. } => of_log.sealed = Some((last, next)),
             Completion::Ended { why, .. } => {
-                let next = fetcher.next;
+                failure = why.map(|why| (fetcher.next, why));
                 of_log.fetchers.remove(&above);
                 self.above.remove(&above);
-                if let Some(why) = why {
-                    self.not_fetched((shelf, next), &why, out);
-                }
             }
             other => bug!("{other:?} for a fetcher"),
+        }
+        let after = of_log.fetchers.get(&above).and_then(|of| of.behind_since);
+        self.note_behind(above, before, after);
+        if let Some((next, why)) = failure {
+            self.not_fetched((shelf, next), &why, out);
         }
     }
 
@@ -193,7 +197,7 @@ impl<S: LogStorage> CachedStorage<S> {
     /// Something of a reader that has one of its own above.
     fn passed_on(&mut self, r: ReaderId, mut completion: Completion, out: &mut Vec<Completion>) {
         if let Completion::Batch { stored, .. } = &completion {
-            self.fetched_bytes += stored.batch.bytes().len() as u64;
+            self.state.fetched(stored.batch.bytes().len() as u64);
         }
         if matches!(completion, Completion::Ended { .. }) {
             self.end(r, None);

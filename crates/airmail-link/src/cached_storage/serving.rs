@@ -7,7 +7,7 @@ use super::{Asked, CachedStorage, OWN_TAG, Of};
 use airmail_log::{
     Call, Completion, Direction, GapWhy, LogStorage, ReaderId, Scope, ScopeFilter, Tag,
 };
-use airmail_model::{Extent, LogId, Sequence, TopicHash, bug};
+use airmail_model::{Extent, LogId, Mono, Sequence, TopicHash, bug};
 
 /// Bytes that are fetched at first before somebody takes them.
 const FIRST_WINDOW: u32 = 256 << 10;
@@ -206,9 +206,12 @@ impl<S: LogStorage> CachedStorage<S> {
             let is_whole_fetched = topic.is_some() && whole.contains(&next);
             !is_followed || !is_first || is_whole_fetched || cache.has(shelf, next)
         });
-        let needless: Vec<ReaderId> = needless.map(|(above, _)| above).collect();
-        for above in needless {
+        let needless: Vec<(ReaderId, Option<Mono>)> = needless
+            .map(|(above, fetcher)| (above, fetcher.behind_since))
+            .collect();
+        for (above, since) in needless {
             self.above.remove(&above);
+            self.note_behind(above, since, None);
             self.ask(Call::Stop { r: above });
         }
     }

@@ -35,9 +35,13 @@ impl CacheState {
         }
     }
 
-    pub(super) fn set(&self, bytes: u64, fetched_bytes: u64, behind_since: Option<Mono>) {
+    /// The storage has given so many bytes of batches more.
+    pub(super) fn fetched(&self, bytes: u64) {
+        self.fetched_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set(&self, bytes: u64, behind_since: Option<Mono>) {
         self.bytes.store(bytes, Ordering::Relaxed);
-        self.fetched_bytes.store(fetched_bytes, Ordering::Relaxed);
         let since = behind_since.map_or(0, |since| since.0.max(1));
         self.behind_since.store(since, Ordering::Relaxed);
     }
