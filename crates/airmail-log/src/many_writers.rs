@@ -61,7 +61,7 @@ impl Default for SharedSettings {
 #[derive(Clone, Debug)]
 pub struct SharedLogs(Arc<Mutex<State>>);
 
-/// What all handles share.
+/// Logs, and settings, that all handles share.
 #[derive(Debug)]
 struct State {
     settings: SharedSettings,
@@ -111,8 +111,8 @@ impl SharedLogs {
         });
     }
 
-    /// Whatever readers of a log are given, or were while it was kept, from the batch with this index on; and the index
-    /// to go on with.
+    /// Batches of a log as readers are given them, or were while they were kept, from the one with this index on; and
+    /// the index to go on with.
     #[must_use]
     pub fn given(&self, log: LogId, from: usize) -> (Vec<Stored>, usize) {
         let state = self.0.lock();

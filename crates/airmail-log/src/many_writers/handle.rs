@@ -47,6 +47,8 @@ pub struct LogsHandle {
     calls: VecDeque<(Duration, Option<Mono>, Call)>,
     /// Answers on their way back.
     answers: VecDeque<(Mono, Completion)>,
+    /// Words for readers, to be given before all else.
+    told: Vec<Completion>,
     /// Appends that were made after the close.
     late: BTreeSet<Tag>,
     is_closing: bool,
@@ -62,6 +64,7 @@ impl LogsHandle {
             held: BTreeMap::new(),
             calls: VecDeque::new(),
             answers: VecDeque::new(),
+            told: Vec::new(),
             late: BTreeSet::new(),
             is_closing: false,
             now: Now::default(),
@@ -96,14 +99,14 @@ impl LogsHandle {
                 if let Some(reader) = self.readers.get_mut(&r).filter(|_| !topics.more) {
                     let at = Some(reader.want());
                     let effective = Completion::Effective { r, edit, at };
-                    self.answers.push_back((self.now.mono, effective));
+                    self.told.push(effective);
                 }
                 return;
             }
             Call::Stop { r } => {
                 if self.readers.remove(&r).is_some() {
                     let ended = Completion::Ended { r, why: None };
-                    self.answers.push_back((self.now.mono, ended));
+                    self.told.push(ended);
                 }
                 return;
             }
@@ -335,7 +338,7 @@ impl LogsHandle {
         };
         let why = Some(why);
         let ended = Completion::Ended { r, why };
-        self.answers.push_back((self.now.mono, ended));
+        self.told.push(ended);
     }
 
     /// Tells of logs that others have given another life.
@@ -414,6 +417,7 @@ impl LogStorage for LogsHandle {
         for log in state.logs.values_mut() {
             log.retain(now.wall);
         }
+        out.append(&mut self.told);
         self.give_answers(out);
         self.tell_lives(state, out);
         let mut ended = Vec::new();
