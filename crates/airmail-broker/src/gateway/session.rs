@@ -5,6 +5,7 @@
 //! stays parked here until there is credit again. So a client that does not read costs the node
 //! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`] (`credit`).
 
+use super::streams::Streams;
 use super::subscription::Subscriptions;
 use super::subscriptions_by_number::SubscriptionsByNumber;
 use crate::access::Principal;
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) following: u64,
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
+    /// Places of its stream's producers, where these are to be kept.
+    pub(crate) streams: Streams,
     /// Deliveries that its connection has not taken, in bytes.
     pub(crate) share: Share,
     credit: i64,
@@ -132,6 +135,7 @@ impl Sessions {
             parked: BTreeMap::new(),
             following: 0,
             publishes: Publishes::default(),
+            streams: Streams::default(),
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             by_number: SubscriptionsByNumber::default(),
