@@ -2,16 +2,17 @@
 //!
 //! It owns sessions, subscriptions, budgets, every subscription's position, and the order in which publishes
 //! are answered. Where logs end and what is in them it asks of the tower ([`crate::link`]); which namespaces
-//! there are it is told by the catalog. It knows neither the storage nor who reads it.
+//! there are it is told by the catalog. It knows neither the storage, but for what that can do, nor who reads it.
 //!
 //! - A publish ([`publish`]) is admitted ([`admission`]), waits at the [`publish_gate`] if too much is in
 //!   flight, is checked, and goes to the tower. A log's publishes are answered ([`acks`]) in order
-//!   ([`publish_order`]).
+//!   ([`publish_order`]). Where retries are recognised only when they are read, a stream of a producer has no holes
+//!   ([`streams`]), and what has no producer gets a stamp ([`own_stamps`]).
 //! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail_subscriptions`], or behind
 //!   ([`behind`]): the tower reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at
 //!   the tail for its number to come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
-//!   and what the [`delivery_gate`] lets through.
+//!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
 //! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]).
 //!
@@ -56,17 +57,20 @@ mod live;
 mod log;
 mod messages;
 mod new_incarnation;
+mod own_stamps;
 mod publish;
 mod publish_gate;
 mod publish_order;
 mod reading_turns;
 mod session;
+mod streams;
 mod subscribe;
 mod subscription;
 mod subscriptions_by_number;
 mod tail_subscriptions;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod timer;
 mod wants;
 
@@ -78,7 +82,7 @@ use crate::link::{FromTower, ToTower};
 use crate::stats::Stats;
 use crate::storage_refusals;
 use airmail_flow::Reading;
-use airmail_log::Refusal;
+use airmail_log::{Capabilities, Refusal};
 use airmail_model::frame::{Reply, Request, State};
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, NamespaceId, Now};
 use behind::BehindTable;
@@ -136,6 +140,7 @@ impl Gateway {
     /// A gateway without clients.
     pub(crate) fn new(
         config: ShardConfig,
+        capabilities: &Capabilities,
         authorizer: Box<dyn Authorizer>,
         admission: Box<dyn Admission>,
     ) -> Gateway {
@@ -144,6 +149,7 @@ impl Gateway {
             publish_gate: (config.publish_gate)
                 .map(|settings| PublishGate::new(settings, config.publish_waiting_bytes)),
             delivery_gate: config.delivery_gate.map(DeliveryGate::new),
+            logs: GatewayLogs::new(capabilities, config.seed),
             config,
             access: Access {
                 authorizer,
@@ -152,7 +158,6 @@ impl Gateway {
             namespaces: Namespaces::default(),
             sessions: Sessions::default(),
             subs: Subscriptions::default(),
-            logs: GatewayLogs::default(),
             behind: BehindTable::default(),
             listings: Listings::default(),
             timers: Timers::default(),

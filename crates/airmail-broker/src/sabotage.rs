@@ -33,4 +33,8 @@ pub enum Bug {
     VoidEndsCommands,
     /// A namespace that is not known is refused at once.
     UnknownRefused,
+    /// The first batch at a time, or after it, ends what was asked for up to there, though clocks may go back.
+    FirstTimeEnds,
+    /// An earlier question that is under way, where a log ends, serves whoever asks later, too.
+    EarlierEndTaken,
 }

@@ -100,7 +100,7 @@ impl Shard {
                 #[cfg(feature = "sabotage")]
                 bug: config.bug,
             }),
-            gateway: Gateway::new(config.clone(), authorizer, admission),
+            gateway: Gateway::new(config.clone(), &capabilities, authorizer, admission),
             tower: Tower::new(config, capabilities),
             from_gateway: GatewayEffects::default(),
             from_tower: TowerEffects::default(),

@@ -60,8 +60,13 @@ pub(crate) fn show_batch(batch: &Batch) -> String {
     topics.join(" ")
 }
 
-/// Reads a batch as it stands in the log, `5 a, 6 b`: appended at the time of its first number.
+/// Reads a batch as it stands in the log, `5 a, 6 b`: appended at the time of its first number, or as it says behind
+/// `at time`.
 pub(crate) fn read_stored(records: &str) -> Option<Stored> {
+    if let Some([records, time]) = parts("{} at time {}", records) {
+        let appended = AppendTime(time.parse().ok()?);
+        return read_stored(records).map(|stored| Stored { appended, ..stored });
+    }
     let records = records.split(", ").map(|record| record.split_once(' '));
     let records: Vec<(&str, &str)> = records.collect::<Option<_>>()?;
     let topics: Vec<&str> = records.iter().map(|(_, topic)| *topic).collect();

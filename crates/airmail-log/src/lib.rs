@@ -6,6 +6,7 @@
 //! - [`journal`]: the state machine with file effects, and [`journal::JournalStorage`] around it.
 //! - [`memory`], [`disk`]: the storages of these names: that journal over files of theirs.
 //! - [`routed`]: several storages as one.
+//! - [`many_writers`]: logs in memory that several storages share, for tests.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod contract;
 pub mod disk;
 pub mod files;
 pub mod journal;
+pub mod many_writers;
 pub mod memory;
 pub mod routed;
 #[cfg(feature = "sabotage")]

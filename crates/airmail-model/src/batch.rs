@@ -17,6 +17,7 @@ mod record;
 mod records;
 mod routing;
 mod slice;
+mod stamp;
 mod view;
 
 pub use attributes::{

@@ -31,7 +31,8 @@ impl Mono {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub i64);
 
-/// When the storage took a batch: microseconds since 1970-01-01 UTC, never decreasing in a log.
+/// When the storage took a batch: microseconds since 1970-01-01 UTC. In a log it never decreases, or by no more than
+/// the log's storage says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendTime(pub i64);
 

@@ -175,6 +175,8 @@ kinds! {
     #[Cluster] SentOn = "node of a tree sent on to a child of the one it asked",
     #[Cluster] TooDeep = "node of a tree refused: too deep",
     #[Cluster] CirclePrevented = "circle in a tree prevented",
+    #[Cluster] ManyWriters = "nodes append to the same logs, which are on none of them",
+    #[Cluster] WriterKilled = "node of those that append to the same logs killed",
     #[Cluster] HealedRunning = "links healed under a running process",
 }
 

@@ -1,8 +1,8 @@
 //! The oracle: every message of the run, the answers that publishers and readers got about it, and
 //! the losses that a fault excuses.
 
-use crate::invariants::Checked;
 use crate::invariants::numbers::Numbers;
+use crate::invariants::{Checked, Violation};
 use crate::message::MessageId;
 use airmail_model::{AppendTime, Incarnation, LogId, Sequence, Synced, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,10 +55,17 @@ pub struct Ledger {
     pub bereft: BTreeSet<LogId>,
     /// The files have been set back to an older copy.
     pub restored: bool,
+    /// Where messages stand, if acks do not tell it: retries are recognised only when they are read. Then the logs are
+    /// on no disk of the run, and append times may go back.
+    pub places: Option<Places>,
     /// An ack or a delivery may be on its way while the process that gave it ends.
     pub acks_outlive: bool,
     last: u64,
 }
+
+/// Number and append time of each message that readers are given.
+#[derive(Debug, Default)]
+pub struct Places(BTreeMap<MessageId, (Sequence, AppendTime)>);
 
 /// Facts known of all messages at one moment.
 #[derive(Debug)]
@@ -147,6 +154,50 @@ impl Ledger {
         self.by_log.insert((log, acked.sequence), id);
         self.numbers
             .see((log, acked.incarnation, acked.sequence), id, "acknowledged")
+    }
+
+    /// A message stands at a number of its log, with an append time.
+    ///
+    /// # Errors
+    /// It stands at another one, too.
+    pub fn stands(&mut self, id: MessageId, place: (Sequence, AppendTime)) -> Checked {
+        let Some(Places(places)) = &mut self.places else {
+            return Ok(());
+        };
+        let first = *places.entry(id).or_insert(place);
+        if first == place {
+            return Ok(());
+        }
+        let detail = format!("message {} is number {} and {}", id.0, first.0, place.0);
+        Err(Violation::new("G3 nothing is given twice", detail))
+    }
+
+    /// Where an acknowledged message stands: as its ack says, if that can tell.
+    ///
+    /// # Errors
+    /// It stands nowhere.
+    pub fn place(
+        &self,
+        id: MessageId,
+        acked: (Sequence, AppendTime),
+    ) -> Result<(Sequence, AppendTime), Violation> {
+        let Some(Places(places)) = &self.places else {
+            return Ok(acked);
+        };
+        places.get(&id).copied().ok_or_else(|| {
+            let detail = format!(
+                "message {} is acknowledged, and no reader is given it",
+                id.0
+            );
+            Violation::new("G1 acknowledged means held", detail)
+        })
+    }
+
+    /// The durability that the disks of the run have to give a message.
+    #[must_use]
+    pub fn on_disk(&self, id: MessageId) -> Synced {
+        let entry = self.get(id).filter(|_| self.places.is_none());
+        entry.map_or(Synced::Memory, |entry| entry.durability)
     }
 
     /// The publisher was told that the message is not stored.

@@ -65,6 +65,10 @@ pub enum Plant {
     VoidEndsCommands,
     /// [`BrokerBug::UnknownRefused`].
     UnknownRefused,
+    /// [`BrokerBug::FirstTimeEnds`].
+    FirstTimeEnds,
+    /// [`BrokerBug::EarlierEndTaken`].
+    EarlierEndTaken,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -122,7 +126,9 @@ impl Plant {
             | Plant::WantedUntilDropped
             | Plant::EndNotAsked
             | Plant::VoidEndsCommands
-            | Plant::UnknownRefused => Stage::Cluster,
+            | Plant::UnknownRefused
+            | Plant::FirstTimeEnds
+            | Plant::EarlierEndTaken => Stage::Cluster,
             _ if self.in_link().is_some() || self.in_tree().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
@@ -148,7 +154,7 @@ impl Plant {
             Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2", "served: "],
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
-            Plant::EndNotAsked => &["G2"],
+            Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
             // Messages are missing, or the client waits for them.
             Plant::LiveBeforeEffective
             | Plant::WantedUntilDropped
@@ -214,6 +220,8 @@ impl Plant {
             Plant::EndNotAsked => BrokerBug::EndNotAsked,
             Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
             Plant::UnknownRefused => BrokerBug::UnknownRefused,
+            Plant::FirstTimeEnds => BrokerBug::FirstTimeEnds,
+            Plant::EarlierEndTaken => BrokerBug::EarlierEndTaken,
             _ => return None,
         })
     }

@@ -129,6 +129,22 @@ impl Swarm {
         self.restored = 0;
     }
 
+    /// The faults that are not of files, nor of the process that has them.
+    #[must_use]
+    pub const fn without_disks(&self) -> Swarm {
+        Swarm {
+            cut: self.cut,
+            net_delay: self.net_delay,
+            sluggish: self.sluggish,
+            deleted: self.deleted,
+            leap: self.leap,
+            updated: self.updated,
+            restarted: self.restarted,
+            answers_late: self.answers_late,
+            ..Swarm::calm()
+        }
+    }
+
     /// No faults, no delays: healing.
     #[must_use]
     pub const fn calm() -> Swarm {

@@ -6,6 +6,8 @@
 //! and after a break to another one. In half of the runs each has a journal of its own: a log is used at every shard,
 //! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a process of its
 //! own: a gateway, which uses all logs through several towers, or a node of a tree (`roles.rs`).
+//!
+//! In some runs of either stage the logs are on none of the nodes: each appends to them itself (`writers.rs`).
 
 mod admin;
 mod audit;
@@ -30,6 +32,7 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
+use crate::ledger::Places;
 use crate::plant::Plant;
 use crate::shape::Shape;
 use crate::swarm::Swarm;
@@ -39,7 +42,7 @@ use crate::{Report, Stage};
 use airmail_broker::SessionId;
 use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
 use client::Client;
-use cluster::Cluster;
+use cluster::{Cluster, Writers};
 use publisher::Publisher;
 use restore::Restore;
 use shard::Shard;
@@ -142,13 +145,26 @@ impl World {
         } else {
             Cluster::alone()
         };
-        let swarm = Swarm::of(&mut chance);
+        let is_of_writers = Writers::are_of(seed);
+        let cluster = if is_of_writers {
+            cluster.of_writers(chance.clone().fork())
+        } else {
+            cluster
+        };
+        let mut swarm = Swarm::of(&mut chance);
+        if is_of_writers {
+            swarm = swarm.without_disks();
+        }
         let mut weather = Weather::new(swarm, cluster.disks(), &mut chance, plant);
         let mut evidence = Evidence::new(show);
         if cluster.roles.is_some() {
             evidence.ledger.acks_outlive = true;
             // Nobody sets the files of a storage back under gateways that run.
             (weather.swarm.copied, weather.swarm.restored) = (0, 0);
+        }
+        if is_of_writers {
+            evidence.ledger.places = Some(Places::default());
+            evidence.count(Kind::ManyWriters);
         }
         let shape = Shape::of(&mut chance);
         let plans = (0..shape.spaces)

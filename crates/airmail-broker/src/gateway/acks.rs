@@ -5,7 +5,7 @@
 //! gate, which makes room for others.
 
 use super::log::LogState;
-use super::publish_order::Pending;
+use super::publish_order::{Pending, StampedBy};
 use super::{Gateway, GatewayEffects};
 use crate::keys::LogKey;
 use crate::storage_refusals;
@@ -28,8 +28,25 @@ impl Gateway {
             // Input: a log that was deleted meanwhile, and whose publishes were answered then.
             return;
         };
+        let stamped = self.stamped_by(key, number);
+        if let (Err(why), StampedBy::Gateway(epoch)) = (&result, stamped) {
+            self.own_refused(key, number, epoch, why);
+        }
+        let result = match (result, stamped) {
+            (Ok(_), StampedBy::Doubted) => Err(Refusal::OutcomeUnknown),
+            (Err(why), StampedBy::Gateway(_) | StampedBy::Doubted) => {
+                Err(self.without_producer(why))
+            }
+            (result, _) => result,
+        };
         let result = result.map_err(|why| self.append_refused(key, number, &why));
         self.settle(key, number, result, out);
+    }
+
+    /// Giver of a publish's stamp.
+    fn stamped_by(&mut self, key: LogKey, number: u64) -> StampedBy {
+        let pending = self.logs[key].publishes.get_mut(number);
+        pending.map_or(StampedBy::Client, |pending| pending.stamped)
     }
 
     /// Answer for a client whose batch the storage has refused.

@@ -58,9 +58,10 @@ pub(crate) struct Behind {
     pub(crate) asked_until: Option<Until>,
     /// Where it is complete. `None`: it goes live.
     pub(crate) until: Option<Sequence>,
-    /// Time before which appended records are not asked for.
+    /// Time before which appended records are not asked for. `None`, too, once none can come any more.
     pub(crate) not_before: Option<AppendTime>,
-    /// Time from which appended records are not asked for; the first of them completes it.
+    /// Time from which appended records are not asked for. It is complete where none from before can come any
+    /// more.
     pub(crate) not_after: Option<AppendTime>,
     /// Its client has been told that it is detached.
     pub(crate) shown: bool,

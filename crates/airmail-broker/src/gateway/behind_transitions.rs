@@ -5,6 +5,7 @@ use super::behind::BehindState;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::{Follow, ToTower};
+use airmail_log::AppendClock;
 use airmail_model::frame::{Channel, GapReason, Reply, State};
 use airmail_model::{AppendTime, Error, Sequence};
 
@@ -146,8 +147,9 @@ impl Gateway {
         let behind = &mut self.behind[key];
         let at = behind.at;
         // What is appended from now on is as new as the clock says; what the tail has not given may be
-        // older.
-        let is_at_end = end.is_some_and(|end| at >= end);
+        // older. Of clocks that are not this node's the wall clock says nothing.
+        let is_own_clock = self.logs.clock == AppendClock::Monotone;
+        let is_at_end = is_own_clock && end.is_some_and(|end| at >= end);
         let has_passed = |time: &mut AppendTime| is_at_end && time.0 <= wall.0;
         behind.not_before.take_if(has_passed);
         let (log, not_before) = (behind.log, behind.not_before);

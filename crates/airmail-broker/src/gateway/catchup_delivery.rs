@@ -33,6 +33,11 @@ impl Gateway {
             // Input: a member that has left since the tower sent this.
             return;
         };
+        self.give_part(key, part, out);
+    }
+
+    /// Gives one that is behind a part of a batch; one that may be given nothing is read for, from before it.
+    pub(super) fn give_part(&mut self, key: BehindKey, part: Part, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
         let session = behind.session;
         let cost = part.body.len();
@@ -61,7 +66,9 @@ impl Gateway {
             body: part.body,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
-        (behind.told, behind.at, behind.not_before) = (part.end, part.end, None);
+        (behind.told, behind.at) = (part.end, part.end);
+        let clock = self.logs.clock;
+        (behind.not_before).take_if(|time| clock.proof(*time) <= part.appended);
     }
 
     /// Tells one that numbers will not come.

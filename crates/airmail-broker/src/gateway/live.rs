@@ -100,13 +100,7 @@ impl Gateway {
         if stored.extent.last < self.logs[key].tail.next {
             return;
         }
-        while let Some(waiting) = self.logs[key].tail.wake_by_time(stored.appended) {
-            let behind = &mut self.behind[waiting];
-            behind.not_before = None;
-            behind.at = behind.at.max(stored.extent.first);
-            let at = behind.at;
-            self.logs[key].tail.waiting.insert((at, waiting));
-        }
+        self.wake_timed(key, stored, out);
         self.wake(key, stored.extent.last, out);
         let mut matches = std::mem::take(&mut self.live.matches);
         let tail = &self.logs[key].tail;

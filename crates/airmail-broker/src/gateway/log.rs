@@ -1,10 +1,12 @@
 //! Logs as the gateway knows them: whether each can be used, who is at its tail, and whose publishes have
 //! not been answered. Where a log ends is not among that: it is asked of the tower.
 
+use super::own_stamps::{self, OwnPlace};
 use super::publish_order::PublishOrder;
 use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
-use airmail_model::{Holder, Incarnation, LogId};
+use airmail_log::{AppendClock, Capabilities, Dedup};
+use airmail_model::{Holder, Incarnation, LogId, ProducerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a log can be used.
@@ -29,11 +31,19 @@ pub(crate) struct GatewayLog {
     /// Subscriptions that wait for its new life, by ticket.
     pub(crate) renewing: Vec<(BehindKey, u64)>,
     pub(crate) publishes: PublishOrder,
+    /// Place of the next batch that gets a stamp of the gateway's own.
+    pub(crate) own: OwnPlace,
 }
 
 /// Every log that the tower has told of, but for those that are gone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GatewayLogs {
+    /// Order in which their append times come.
+    pub(crate) clock: AppendClock,
+    /// Their storage recognises retries only when they are read: streams of producers are to have no holes.
+    pub(crate) keeps_streams: bool,
+    /// The gateway's own producer, of publishes without one, where these need it.
+    pub(crate) own_producer: Option<ProducerId>,
     logs: Vec<Option<Box<GatewayLog>>>,
     by_id: BTreeMap<LogId, LogKey>,
     /// Those of which more is wanted since the last step.
@@ -43,6 +53,19 @@ pub(crate) struct GatewayLogs {
 }
 
 impl GatewayLogs {
+    /// No logs yet, of a storage that can do this. `seed` is that of the gateway's choices.
+    pub(crate) fn new(capabilities: &Capabilities, seed: u64) -> GatewayLogs {
+        GatewayLogs {
+            clock: capabilities.clock,
+            keeps_streams: capabilities.dedup == Dedup::AtRead,
+            own_producer: own_stamps::producer(capabilities, seed),
+            logs: Vec::new(),
+            by_id: BTreeMap::new(),
+            wanting: BTreeSet::new(),
+            elsewhere: BTreeMap::new(),
+        }
+    }
+
     /// Notes that a log is not here.
     pub(crate) fn set_elsewhere(&mut self, id: LogId, holder: Holder) {
         self.elsewhere.insert(id, holder);
@@ -69,6 +92,7 @@ impl GatewayLogs {
             renewed: false,
             renewing: Vec::new(),
             publishes: PublishOrder::default(),
+            own: OwnPlace::default(),
         })));
         self.by_id.insert(id, key);
         key

@@ -9,11 +9,12 @@
 use super::acks::unknown;
 use super::log::LogState;
 use super::publish_gate::{GateAnswer, PublishGate, Waiting};
-use super::publish_order::Pending;
+use super::publish_order::{Pending, StampedBy};
 use super::{Gateway, GatewayEffects};
 use crate::access::{Action, Admit};
 use crate::keys::SessionKey;
 use crate::link::ToTower;
+use crate::storage_refusals;
 use airmail_flow::Ticket;
 use airmail_model::frame::RequestId;
 use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId};
@@ -118,7 +119,13 @@ impl Gateway {
                 return self.refuse_publish(session, request, &batch, error, out);
             }
         };
+        if let Err(error) = self.pass_stream(session, &batch) {
+            self.hand_back(ticket, false);
+            return self.refuse_publish(session, request, &batch, error, out);
+        }
         let mut pending = self.pending(session, request, &batch);
+        let (batch, stamped) = self.logs.stamp(log, batch);
+        pending.stamped = stamped;
         pending.in_flight = true;
         pending.ticket = ticket;
         self.stats.appends_in_flight += 1;
@@ -141,6 +148,9 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) {
         let id = batch.log();
+        if let Some(stamp) = batch.producer().filter(|_| self.logs.keeps_streams) {
+            self.sessions[session].streams.refused(id, stamp);
+        }
         let mut pending = self.pending(session, request, batch);
         pending.result = Some(Err(self.to_refused(error, id)));
         if let Some(log) = self.logs.find(id) {
@@ -156,12 +166,27 @@ impl Gateway {
             session: self.sessions[session].id,
             request,
             producer: batch.producer(),
+            stamped: StampedBy::Client,
             messages: batch.records(),
             bytes: batch.bytes().len(),
             in_flight: false,
             ticket: None,
             result: None,
         }
+    }
+
+    /// Looks whether a batch is in its place of its session's stream, where that has to be kept.
+    fn pass_stream(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Result<(), Error> {
+        let Some(stamp) = batch.producer().filter(|_| self.logs.keeps_streams) else {
+            // Input: a batch without a producer, or a storage that finds holes itself.
+            return Ok(());
+        };
+        let (id, streams) = (batch.log(), &mut self.sessions[session].streams);
+        let passed = streams.pass(id, stamp, batch.numbers());
+        passed.map_err(|why| match why {
+            Some(why) => storage_refusals::error(&why, id, Some(stamp)),
+            None => self.busy("producers"),
+        })
     }
 
     /// Everything that is asked of a batch before it goes to the storage.

@@ -3,9 +3,21 @@
 
 use crate::input::SessionId;
 use airmail_flow::Ticket;
+use airmail_model::ProducerEpoch;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::frame::{Ack, Refused, RequestId};
 use std::collections::VecDeque;
+
+/// Giver of the stamp of a batch that went on to the tower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StampedBy {
+    /// Its client's, or none.
+    Client,
+    /// The gateway's own, of this epoch.
+    Gateway(ProducerEpoch),
+    /// The gateway's own, and the outcome of one before it is not known: even if it is stored, it may be left out.
+    Doubted,
+}
 
 /// A publish whose turn to be answered has not come.
 #[derive(Debug)]
@@ -13,6 +25,7 @@ pub(crate) struct Pending {
     pub(crate) session: SessionId,
     pub(crate) request: RequestId,
     pub(crate) producer: Option<ProducerStamp>,
+    pub(crate) stamped: StampedBy,
     pub(crate) messages: u16,
     pub(crate) bytes: usize,
     /// The tower has been told to append it, and its answer has not been given on.
@@ -42,6 +55,17 @@ impl PublishOrder {
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
         let at = number.checked_sub(self.first)?;
         self.pending.get_mut(usize::try_from(at).ok()?)
+    }
+
+    /// The outcome of a batch of the gateway's own is not known: those of its epoch that came behind it are in doubt.
+    pub(crate) fn doubt(&mut self, number: u64, epoch: ProducerEpoch) {
+        let behind = number.saturating_sub(self.first) + 1;
+        let behind = usize::try_from(behind).unwrap_or(usize::MAX);
+        for pending in self.pending.iter_mut().skip(behind) {
+            if pending.stamped == StampedBy::Gateway(epoch) && pending.result.is_none() {
+                pending.stamped = StampedBy::Doubted;
+            }
+        }
     }
 
     /// Takes the first out, if it has its answer.

@@ -6,6 +6,7 @@
 //! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`] (`credit`).
 
 use super::reading_turns::ReadingTurns;
+use super::streams::Streams;
 use super::subscription::Subscriptions;
 use super::subscriptions_by_number::SubscriptionsByNumber;
 use crate::access::Principal;
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) turns: ReadingTurns,
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
+    /// Places of its stream's producers, where these are to be kept.
+    pub(crate) streams: Streams,
     /// Deliveries that its connection has not taken, in bytes.
     pub(crate) share: Share,
     credit: i64,
@@ -131,6 +134,7 @@ impl Sessions {
             logs: Vec::new(),
             turns: ReadingTurns::default(),
             publishes: Publishes::default(),
+            streams: Streams::default(),
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             by_number: SubscriptionsByNumber::default(),

@@ -9,6 +9,7 @@
 use super::subscription::Subscriptions;
 use super::wants::TailWants;
 use crate::keys::{BehindKey, SessionKey, SubKey};
+use airmail_log::AppendClock;
 use airmail_model::{AppendTime, Sequence, TopicHash};
 use hashbrown::{HashSet, HashTable};
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub(crate) struct Tail {
     pub(crate) ranges: BTreeMap<SessionKey, Range>,
     /// Subscriptions that go live when the tail gets to their number.
     pub(crate) waiting: BTreeSet<(Sequence, BehindKey)>,
-    /// Subscriptions that go live with the first batch appended at their time or later.
+    /// Subscriptions that go live with the first batch behind which nothing from before their time can come.
     pub(crate) timed: BTreeSet<(AppendTime, BehindKey)>,
     /// Subscriptions that began at a position of the log's present life, live or not, until it
     /// begins another: only looked up, never walked.
@@ -163,13 +164,28 @@ impl Tail {
         Some(behind)
     }
 
-    /// Those who wait for a time up to `appended`, off the tail.
-    pub(crate) fn wake_by_time(&mut self, appended: AppendTime) -> Option<BehindKey> {
+    /// Those who wait for a time before which nothing can come behind a batch of `appended`, off the tail.
+    pub(crate) fn wake_by_time(
+        &mut self,
+        clock: AppendClock,
+        appended: AppendTime,
+    ) -> Option<BehindKey> {
         let (time, behind) = *self.timed.first()?;
-        if time > appended {
+        if clock.proof(time) > appended {
             return None;
         }
         self.timed.pop_first();
         Some(behind)
+    }
+
+    /// Those who wait for a time that `appended` is not before, and stay at the tail.
+    pub(crate) fn timed_up_to(&self, appended: AppendTime) -> Vec<BehindKey> {
+        let first = self.timed.first();
+        if first.is_none_or(|(time, _)| *time > appended) {
+            return Vec::new();
+        }
+        let timed = self.timed.iter();
+        let past = timed.take_while(|(time, _)| *time <= appended);
+        past.map(|(_, behind)| *behind).collect()
     }
 }

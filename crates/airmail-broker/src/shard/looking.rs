@@ -1,4 +1,4 @@
-//! Requests that name a namespace which is not known here: another shard may just have made it.
+//! Requests that name a namespace, or a map of one, which is not known here: another shard may just have made it.
 //!
 //! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
 //! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
@@ -17,7 +17,7 @@ use crate::gateway::GatewayInput;
 use crate::input::{ClientInput, Command, SessionId};
 use crate::tower::TowerInput;
 use airmail_model::frame::Request;
-use airmail_model::{LogId, Mono, NamespaceId, Now, Sequence};
+use airmail_model::{LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -134,13 +134,21 @@ impl Shard {
         None
     }
 
-    /// Whether something names a namespace that is not known.
+    /// Whether something names a namespace that is not known, or was made with a map that is newer than the known one: to
+    /// refuse that as stale would send its client in circles.
     fn is_unknown(&self, input: &ClientInput) -> bool {
         let known = self.catalog.snapshot();
         let is_unknown = |id: NamespaceId| known.get(id).is_none() && id != LogId::SYSTEM.namespace;
+        let is_newer = |id: NamespaceId, epoch: MapEpoch| {
+            let known = known.get(id);
+            known.is_some_and(|entry| entry.map.epoch < epoch)
+        };
         match input {
             ClientInput::Request { request, .. } => match request {
-                Request::Publish { batch, .. } => is_unknown(batch.namespace()),
+                Request::Publish { batch, .. } => {
+                    let id = batch.namespace();
+                    is_unknown(id) || is_newer(id, batch.map_epoch())
+                }
                 Request::Add(wanted) => is_unknown(wanted.namespace),
                 _ => false,
             },

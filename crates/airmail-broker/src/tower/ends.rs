@@ -37,6 +37,17 @@ impl Ends {
         self.logs.entry(log).or_default().later.push(member);
     }
 
+    /// Somebody asks, and is served by the call under way, if there is one: a planted bug.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn ask_earlier(&mut self, log: TowerLogKey, member: MemberId) {
+        let asking = self.logs.entry(log).or_default();
+        if asking.is_under_way {
+            asking.served.push(member);
+        } else {
+            asking.later.push(member);
+        }
+    }
+
     /// Logs of which a call is to be sent now; it serves all who have asked.
     fn send(&mut self) -> Vec<TowerLogKey> {
         let mut send = Vec::new();

@@ -84,6 +84,10 @@ impl Tower {
             Question::End if self.config.bug == Some(crate::sabotage::Bug::EndNotAsked) => {
                 self.answer(key, member, Answer::End, out);
             }
+            #[cfg(feature = "sabotage")]
+            Question::End if self.config.bug == Some(crate::sabotage::Bug::EarlierEndTaken) => {
+                self.ends.ask_earlier(key, member);
+            }
             Question::End => self.ends.ask(key, member),
             Question::Bounds => out.call(Call::Bounds { t: tag(), log }),
             Question::Time(at) => out.call(Call::FindTime { t: tag(), log, at }),

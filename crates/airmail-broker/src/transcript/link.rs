@@ -10,7 +10,9 @@ use super::{
 use crate::link::{Answer, Follow, FromTower, Interest, MemberId, Part, Question, ToTower};
 use airmail_log::{GapWhy, Refusal, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
-use airmail_model::{AppendTime, Durability, Extent, Holder, Incarnation, TopicName};
+use airmail_model::{
+    AppendTime, Durability, Extent, Holder, Incarnation, ProducerSequence, TopicName,
+};
 use airmail_testkit::transcript::parts;
 
 type Name<'a> = &'a dyn Fn(MemberId) -> String;
@@ -58,7 +60,13 @@ pub(crate) fn show_to_tower(message: &ToTower, name: Name) -> String {
             };
             format!("for member {}, {question}", name(*member))
         }
-        ToTower::Append { number, batch, .. } => format!("append {number}: {}", show_batch(batch)),
+        ToTower::Append { number, batch, .. } => {
+            let stamp = batch.producer().map_or_else(String::new, |stamp| {
+                let (epoch, sequence) = (stamp.epoch.0, stamp.sequence.0);
+                format!(", stamped {epoch}/{sequence}")
+            });
+            format!("append {number}: {}{stamp}", show_batch(batch))
+        }
         ToTower::Renew { .. } => "begin a new life of the log".to_owned(),
         ToTower::Topics { .. } => "list topics of the log".to_owned(),
         ToTower::Moved { bytes } => format!("live traffic has moved {bytes} bytes"),
@@ -74,6 +82,9 @@ fn show_follow(follow: &Follow, name: Name) -> String {
     }
     if let Some(time) = follow.not_before {
         text += &format!(", not before time {}", time.0);
+    }
+    if let Some(time) = follow.not_after {
+        text += &format!(", until time {}", time.0);
     }
     text
 }
@@ -159,6 +170,10 @@ fn read_request(member: MemberId, line: &str) -> Option<ToTower> {
 fn read_follow(member: MemberId, line: &str) -> Option<Follow> {
     let (range, end) = line.split_once(" on")?;
     let [topic, from] = parts("read {} from {}", range)?;
+    let (end, not_after) = match parts("{}, until time {}", end) {
+        Some([end, time]) => (end, Some(AppendTime(time.parse().ok()?))),
+        None => (end, None),
+    };
     let (until, not_before) = if end.is_empty() {
         (None, None)
     } else if let Some([time]) = parts(", not before time {}", end) {
@@ -174,7 +189,7 @@ fn read_follow(member: MemberId, line: &str) -> Option<Follow> {
         from: number(from)?,
         until,
         not_before,
-        not_after: None,
+        not_after,
     })
 }
 
@@ -322,6 +337,11 @@ pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
 fn read_appended(line: &str) -> Option<FromTower> {
     let (number, result) = if let Some([n, numbers]) = parts("append {} is stored as {}", line) {
         (n, Ok(ack(read_extent(numbers)?)))
+    } else if let Some([n]) = parts("append {}: nobody knows whether it is stored", line) {
+        (n, Err(Refusal::OutcomeUnknown))
+    } else if let Some([n]) = parts("append {} is refused: out of order", line) {
+        let (expected, found) = (ProducerSequence(1), ProducerSequence(2));
+        (n, Err(Refusal::OutOfOrder { expected, found }))
     } else {
         let [n, why] = parts("append {} is refused: storage failed: {}", line)?;
         (n, Err(Refusal::Io(why.to_owned())))

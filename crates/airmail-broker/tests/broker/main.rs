@@ -15,6 +15,7 @@ mod world;
 
 mod behind;
 mod live;
+mod many_writers;
 mod namespaces;
 mod new_incarnation;
 mod positions;

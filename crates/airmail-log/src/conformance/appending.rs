@@ -3,7 +3,7 @@
 use super::batches::{EPOCH, Maker, log, spec};
 use super::{Driver, Seen, Subject};
 use crate::contract::{
-    AppendClock, Call, Completion, Direction, Refusal, Scope, ScopeFilter, Stored, TopicPage,
+    Call, Completion, Direction, Refusal, Scope, ScopeFilter, Stored, TopicPage,
 };
 use airmail_model::{AppendTime, Durability, Extent, MapEpoch, Sequence, Synced};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub fn appends_are_answered_in_call_order_refused_ones_too<S: Subject>(d: &mut D
 
 /// Appends with each durability that the storage has.
 pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>) {
-    let strongest = d.capabilities().strongest;
+    let (strongest, dedup) = (d.capabilities().strongest, d.capabilities().dedup);
     for durability in Synced::ALL.map(Durability::single) {
         if !strongest.satisfies(durability) {
             continue;
@@ -58,7 +58,7 @@ pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>)
                     strongest.satisfies(held),
                     "{held} where there is {strongest}"
                 );
-                assert!(exact);
+                assert_eq!(exact, dedup.is_exact());
             }
             other => panic!("an append was answered with {other:?}"),
         }
@@ -69,11 +69,7 @@ pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>)
 
 /// Sets the wall clock back between appends.
 pub fn append_times_keep_the_order_that_its_clock_promises<S: Subject>(d: &mut Driver<'_, S>) {
-    let most = match d.capabilities().clock {
-        AppendClock::Monotone => Duration::ZERO,
-        AppendClock::Within(most) => most,
-    };
-    let most = i64::try_from(most.as_micros()).unwrap_or(i64::MAX);
+    let most = d.clock_back();
     d.open(log(0));
     let mut given = Vec::new();
     for n in 0..10 {

@@ -12,8 +12,8 @@ use super::counted::Counted;
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
-    Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
-    WantEdit,
+    AppendClock, Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal,
+    Scope, Tag, WantEdit,
 };
 use airmail_model::{Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -82,6 +82,15 @@ impl<'a, S: Subject> Driver<'a, S> {
     #[must_use]
     pub fn capabilities(&mut self) -> Capabilities {
         self.storage().capabilities()
+    }
+
+    /// Microseconds by which an append time may be before an earlier one, at most.
+    #[must_use]
+    pub fn clock_back(&mut self) -> i64 {
+        match self.capabilities().clock {
+            AppendClock::Monotone => 0,
+            AppendClock::Within(most) => i64::try_from(most.as_micros()).unwrap_or(i64::MAX),
+        }
     }
 
     /// Makes a call under a tag of its own, without waiting for the answer.

@@ -1,11 +1,12 @@
 //! Capabilities of a storage: its owner reads them before it makes a call.
 //!
-//! A shard refuses at its start what it cannot honour (`dedup`, `clock`, `many_writers`), offers no
-//! durability that `strongest` does not satisfy, and reads by topic only with `topic_index`. It never reads
-//! from beyond an end, seals or heals, and takes numbers as they come; the conformance suite checks that a
-//! storage's word on these holds too.
+//! A shard refuses at its start capabilities that contradict each other (`dedup`, `numbering`), offers no
+//! durability that `strongest` does not satisfy, and reads by topic only with `topic_index`. It goes by `clock`
+//! where times matter, and by `dedup` where publishes do. It never reads from beyond an end, seals or heals, takes
+//! numbers as they come, and asks where a log ends whether there are `many_writers` or not; the conformance suite
+//! checks that a storage's word on these holds too.
 
-use airmail_model::Durability;
+use airmail_model::{AppendTime, Durability};
 use std::time::Duration;
 
 /// Capabilities of a storage.
@@ -43,7 +44,15 @@ pub enum Dedup {
     /// When a replica applies what its group has agreed on: verdict, numbers and append time follow from
     /// the entry's place in that order, and no earlier. Acks are exact.
     AtApply,
-    /// When read, by log order.
+    /// When read, by log order: a batch is left out if its producer's place (epoch, sequence) is not above the last
+    /// that was given of the log, and everything else is given, also behind a hole. So an ack tells neither that its
+    /// batch was stored once, nor under which number it is given. And so a storage that has refused a batch of a
+    /// producer, or does not know what became of it, stores nothing behind it: after a refusal until that batch comes
+    /// again ([`Refusal::OutOfOrder`]), after an unknown outcome nothing of that epoch any more
+    /// ([`Refusal::UnknownProducer`]).
+    ///
+    /// [`Refusal::OutOfOrder`]: super::Refusal::OutOfOrder
+    /// [`Refusal::UnknownProducer`]: super::Refusal::UnknownProducer
     AtRead,
 }
 
@@ -75,4 +84,34 @@ pub enum AppendClock {
     /// Clocks of the storage's own, of several machines: a time may be before an earlier one, by at most
     /// this.
     Within(Duration),
+}
+
+impl AppendClock {
+    /// The append time by which a batch proves that nothing behind it is from before `time`. Between the first
+    /// batch of `time` or later and the first of this one, there may be either.
+    #[must_use]
+    pub fn proof(self, time: AppendTime) -> AppendTime {
+        match self {
+            AppendClock::Monotone => time,
+            AppendClock::Within(most) => {
+                let most = i64::try_from(most.as_micros()).unwrap_or(i64::MAX);
+                AppendTime(time.0.saturating_add(most))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_proves_that_a_time_is_over_when_no_clock_can_go_back_to_it() {
+        let time = AppendTime(1_000_000);
+        assert_eq!(AppendClock::Monotone.proof(time), time);
+        let within = AppendClock::Within(Duration::from_secs(2));
+        assert_eq!(within.proof(time), AppendTime(3_000_000));
+        let never = AppendClock::Within(Duration::MAX).proof(time);
+        assert_eq!(never, AppendTime(i64::MAX));
+    }
 }

@@ -16,8 +16,10 @@ pub struct Given {
     pub missing: Vec<Extent>,
     /// Time before which appended messages were not asked for. Time does not run backwards in a
     /// log, unless damage, or a crash that a durability below `fsync` allows to cost something,
-    /// destroyed the record of how far it was.
+    /// destroyed the record of how far it was; or that the storage's clocks are several.
     pub not_before: Option<AppendTime>,
+    /// Time from which appended messages were not asked for.
+    pub not_after: Option<AppendTime>,
 }
 
 /// Checks the range `[from, next)` of a reader of one log.
@@ -36,13 +38,27 @@ pub fn check(
         let wanted = topic.is_none_or(|topic| topic == entry.topic);
         let is_early = || {
             let appended = entry.acked.map(|acked| acked.appended);
-            (!ledger.damaged.is_empty() || ledger.bereft.contains(&log))
+            let goes_back = ledger.places.is_some()
+                || !ledger.damaged.is_empty()
+                || ledger.bereft.contains(&log);
+            goes_back
                 && appended
                     .zip(given.not_before)
                     .is_some_and(|(at, from)| at < from)
         };
+        let is_late = || {
+            let appended = entry.acked.map(|acked| acked.appended);
+            let late = appended.zip(given.not_after);
+            ledger.places.is_some() && late.is_some_and(|(at, until)| at >= until)
+        };
         let told = || given.missing.iter().any(|extent| extent.contains(number));
-        if !wanted || given.messages.contains(&id) || entry.excused || told() || is_early() {
+        if !wanted
+            || given.messages.contains(&id)
+            || entry.excused
+            || told()
+            || is_early()
+            || is_late()
+        {
             continue;
         }
         return Err(Violation::new(

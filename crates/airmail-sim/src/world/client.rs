@@ -193,6 +193,9 @@ impl Client {
         let log = space.map.log(topic, Lane::Normal);
         let mut watch = Watch::new(at, topic, log, from);
         watch.end = asks_end.then(|| Asked::now(ledger, log));
+        if let Some(Until::Time(time)) = until {
+            watch.ends_at(time, ledger);
+        }
         self.watches.insert(key, watch);
     }
 
@@ -283,9 +286,7 @@ impl Client {
                         &arrived,
                         ledger,
                         |ledger, id, number| {
-                            let durability = ledger.get(id).map(|entry| entry.durability);
-                            let durability = durability.unwrap_or_default();
-                            durable_first::check(machine, id, durability, "delivered")?;
+                            durable_first::check(machine, id, ledger.on_disk(id), "delivered")?;
                             let place = (arrived.log, Incarnation(0), number);
                             ledger.numbers.see(place, id, "delivered")
                         },
@@ -346,7 +347,9 @@ impl Client {
                     asked.answered(ledger, end, &format!("client {}", self.number))?;
                 }
                 self.check_range(key, end, ledger)?;
-                self.watches.remove(&key);
+                if let Some(watch) = self.watches.remove(&key) {
+                    watch.check_ended(end, ledger, &format!("client {}", self.number))?;
+                }
             }
             State::Removed => {}
             State::Failed(error)

@@ -3,9 +3,11 @@
 //!
 //! A run of [`Stage::World`](crate::Stage::World) has one shard, no wire, and none of these faults. In half of the
 //! runs of [`Stage::Cluster`](crate::Stage::Cluster) the shards are of one process; in the others they are processes
-//! of their own: gateways beside towers and a storage, or the nodes of a tree ([`Roles`]).
+//! of their own: gateways beside towers and a storage, or the nodes of a tree ([`Roles`]). In some runs of either stage
+//! every shard is a process of its own that appends to logs elsewhere ([`Writers`]).
 
 mod roles;
+mod writers;
 
 use super::audit::{Attempts, AuditedStorage};
 use super::node_storage::NodeStorage;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use roles::Roles;
+pub(super) use writers::Writers;
 
 /// Farthest that the wall clock of a shard is wrong, in microseconds.
 const CLOCK_MICROS_MAX: u64 = 300_000;
@@ -85,6 +88,8 @@ pub(super) struct Cluster {
     homes: Arc<LogHomes>,
     joints: Vec<Joint>,
     pub(super) roles: Option<Roles>,
+    /// The logs that all nodes append to, if they are on none of them.
+    pub(super) writers: Option<Writers>,
     /// Attempts to append, of all shards of the process, or of all gateways ever.
     attempts: Arc<Mutex<Attempts>>,
     /// Errors of the shards' wall clocks, in microseconds.
@@ -106,6 +111,7 @@ impl Cluster {
             homes: Arc::new(LogHomes::new(1)),
             joints: Vec::new(),
             roles: None,
+            writers: None,
             attempts: Arc::default(),
             clocks: vec![0],
             waits_for_all: true,
@@ -164,6 +170,7 @@ impl Cluster {
             homes: Arc::new(LogHomes::new(shards)),
             joints: Vec::new(),
             roles,
+            writers: None,
             attempts: Arc::default(),
             clocks,
             waits_for_all,
@@ -181,14 +188,20 @@ impl Cluster {
         self.shards
     }
 
-    /// Number of disks: each shard of one process has its own, and gateways have none.
+    /// Number of disks: each shard of one process has its own, and gateways have none. That of many writers is not used.
     pub(super) fn disks(&self) -> usize {
-        if self.roles.is_some() { 1 } else { self.shards }
+        let is_one = self.roles.is_some() || self.writers.is_some();
+        if is_one { 1 } else { self.shards }
+    }
+
+    /// Whether all shards are of one process, each with a disk of its own.
+    pub(super) const fn is_one_process(&self) -> bool {
+        self.roles.is_none() && self.writers.is_none()
     }
 
     /// Whether a log is at a node alone.
     pub(super) fn is_home(&self, log: LogId, node: usize) -> bool {
-        self.roles.is_none() && self.homes.home(log) == node
+        self.is_one_process() && self.homes.home(log) == node
     }
 
     /// Error of a shard's wall clock, in microseconds.

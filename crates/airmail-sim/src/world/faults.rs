@@ -62,7 +62,8 @@ impl World {
     /// Lets what is between the shards fail, and shards stall.
     fn cluster_faults(&mut self) {
         let now = self.weather.now.mono;
-        if self.shards.len() == 1 || !self.is_running() {
+        let is_alone = self.shards.len() == 1 && self.cluster.writers.is_none();
+        if is_alone || !self.is_running() {
             return;
         }
         self.cluster.faults(now, &mut self.evidence);
@@ -97,7 +98,9 @@ impl World {
         let at = self.chance.index(self.publishers.len());
         let number = u32::try_from(self.born).unwrap_or(0);
         let mut chance = self.chance.fork();
-        let same = self.chance.coin() && !self.publishers[at].succeeded;
+        // Logs that many write to fence nobody: what comes of an older epoch is acknowledged, and left out.
+        let fences = self.cluster.writers.is_none();
+        let same = self.chance.coin() && !self.publishers[at].succeeded && fences;
         if same && self.publishers.len() >= PUBLISHERS_MAX {
             return;
         }

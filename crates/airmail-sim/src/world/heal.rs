@@ -109,8 +109,12 @@ impl World {
         self.cluster.heal_nodes();
     }
 
-    /// Draws whether the process heals without another start: several shards, whose links alone have failed.
+    /// Draws whether the process heals without another start: several shards, whose links alone have failed. Nodes that
+    /// append to the same logs always do.
     fn goes_on(&mut self) -> bool {
+        if self.cluster.writers.is_some() {
+            return self.is_running();
+        }
         self.shards.len() > 1
             && self.is_running()
             && !self.has_failed()

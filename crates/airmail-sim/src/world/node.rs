@@ -29,6 +29,9 @@ impl World {
     /// Starts the process that has the disks on their contents.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
+        if self.cluster.writers.is_some() {
+            return self.start_writers();
+        }
         let (mut journals, mut chances) = (Vec::new(), Vec::new());
         for disk in 0..self.cluster.disks() {
             let mut chance = self.chance.fork();
@@ -47,6 +50,20 @@ impl World {
         let storages = self.cluster.join(journals);
         for (shard, (storage, chance)) in storages.into_iter().zip(chances).enumerate() {
             self.start_engine(shard, storage, chance)?;
+        }
+        Ok(())
+    }
+
+    /// Starts all nodes that append to the same logs.
+    fn start_writers(&mut self) -> Checked {
+        self.evidence.count(Kind::Started);
+        for shard in 0..self.shards.len() {
+            let chance = self.chance.fork();
+            if let Some(writers) = &mut self.cluster.writers {
+                let storage = writers.start(shard);
+                let storage = self.cluster.audited(storage, shard);
+                self.start_engine(shard, storage, chance)?;
+            }
         }
         Ok(())
     }
@@ -326,7 +343,7 @@ impl World {
             return Err(violation);
         }
         let mut busy = again;
-        if self.cluster.roles.is_none() {
+        if self.cluster.is_one_process() {
             let mut disk = self.weather.machine.disk_of(shard);
             if let Some(violation) = disk.take_violation() {
                 return Err(violation);

@@ -1,5 +1,5 @@
-//! The storage of a node that has clients: that of a shard of one process, that of a gateway of several towers, or that
-//! of a node of a tree.
+//! The storage of a node that has clients: that of a shard of one process, that of a gateway of several towers, that of a
+//! node of a tree, or a handle of logs that many write to.
 
 use super::plug::NearPlug;
 use super::wire::SimPort;
@@ -8,6 +8,7 @@ use airmail_link::{
     CachedStorage, FromHost, HostedStorage, LinkStorage, ShardedStorage, ToHost, TowersStorage,
 };
 use airmail_log::journal::JournalStorage;
+use airmail_log::many_writers::LogsHandle;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
 
@@ -21,6 +22,7 @@ pub(super) enum NodeStorage {
     Gateway(TowersStorage<NearPort>),
     Root(HostedStorage<JournalStorage<SimFiles>>),
     Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
+    Writer(LogsHandle),
 }
 
 impl NodeStorage {
@@ -30,6 +32,7 @@ impl NodeStorage {
             NodeStorage::Gateway(storage) => storage,
             NodeStorage::Root(storage) => storage,
             NodeStorage::Below(storage) => storage,
+            NodeStorage::Writer(storage) => storage,
         }
     }
 
@@ -39,6 +42,7 @@ impl NodeStorage {
             NodeStorage::Gateway(storage) => storage,
             NodeStorage::Root(storage) => storage,
             NodeStorage::Below(storage) => storage,
+            NodeStorage::Writer(storage) => storage,
         }
     }
 }

@@ -216,6 +216,10 @@ fn settle_one(
         let detail = format!("{:?} for {} messages", ack.extent, settled.tickets.len());
         return Err(Violation::new("G1 an ack says what holds", detail));
     }
+    if ack.exact != ledger.places.is_none() {
+        let detail = format!("{ack:?}, of a storage whose acks are otherwise");
+        return Err(Violation::new("G1 an ack says what holds", detail));
+    }
     for (offset, id) in ids.enumerate() {
         let Some(entry) = ledger.get(id) else {
             continue;
@@ -224,11 +228,19 @@ fn settle_one(
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
-        durable_first::check(machine, id, entry.durability, "acknowledged")?;
+        durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;
+        let told = (ack.extent.first.plus(offset as u64), ack.appended);
+        let of_log = entry.log.namespace;
+        let is_leaving = spaces.iter().any(|of| of.leaving && of.id == of_log);
+        let (sequence, appended) = match ledger.place(id, told) {
+            // With its log, nobody can look where it stood.
+            Err(_) if is_leaving => continue,
+            place => place?,
+        };
         let acked = Acked {
-            sequence: ack.extent.first.plus(offset as u64),
+            sequence,
             incarnation: Incarnation(0),
-            appended: ack.appended,
+            appended,
             held: ack.held.synced,
         };
         ledger.ack(id, acked)?;

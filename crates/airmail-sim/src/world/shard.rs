@@ -29,8 +29,12 @@ impl Shard {
 }
 
 impl World {
-    /// Whether the process runs that has the disks: that of all shards, or of the storage behind the towers.
+    /// Whether the process runs that has the disks: that of all shards, or of the storage behind the towers. Logs that
+    /// many write to are there from the beginning.
     pub(super) fn is_running(&self) -> bool {
+        if let Some(writers) = &self.cluster.writers {
+            return writers.has_begun();
+        }
         match &self.cluster.roles {
             Some(roles) => roles.has_store(),
             None => self.shards.iter().all(|shard| shard.engine.is_some()),

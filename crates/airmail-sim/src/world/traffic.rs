@@ -5,8 +5,8 @@ use crate::census::Kind;
 use crate::invariants::Checked;
 use airmail_broker::ClientInput;
 use airmail_client::core::{ProducerOutput, SubscriberOutput};
-use airmail_model::AppendTime;
 use airmail_model::frame::{Channel, Reply, Request, State};
+use airmail_model::{AppendTime, Lane};
 
 impl World {
     /// Clients do something, or nothing.
@@ -104,6 +104,18 @@ impl World {
             publisher.core.reply(self.weather.now, reply, &mut out);
         }
         publisher.core.poll(self.weather.now, &mut out);
+        if let Some(writers) = self
+            .cluster
+            .writers
+            .as_mut()
+            .filter(|_| !out.settled.is_empty())
+        {
+            let logs = self
+                .spaces
+                .iter()
+                .flat_map(|space| space.map.logs(Lane::Normal));
+            writers.read(logs, &mut self.evidence.ledger)?;
+        }
         let machine = &self.weather.machine;
         publisher.settle(&mut out, &mut self.evidence, machine, &self.spaces)?;
         for request in out.requests {

@@ -1,7 +1,7 @@
 //! One subscription from outside: its start, and its deliveries.
 
 use super::Space;
-use crate::invariants::complete::Given;
+use crate::invariants::complete::{self, Given};
 use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
 use crate::invariants::order::Order;
@@ -33,6 +33,8 @@ pub(super) struct Watch {
     pub(super) given: Given,
     /// It begins, or is complete, at the end that the log has when it is asked for.
     pub(super) end: Option<Asked>,
+    /// The highest number that had been acknowledged when a history until a time was asked for.
+    floor: Sequence,
     life: Option<Incarnation>,
     /// Where its first status put it, if what was before may have been removed.
     pub(super) begun: Option<Sequence>,
@@ -63,6 +65,7 @@ impl Watch {
             order: Order::default(),
             given,
             end: None,
+            floor: Sequence(0),
             life: None,
             begun: None,
             position: None,
@@ -70,6 +73,25 @@ impl Watch {
             old: false,
             again: false,
         }
+    }
+
+    /// It is a history until a time, asked for now.
+    pub(super) fn ends_at(&mut self, time: AppendTime, ledger: &Ledger) {
+        self.given.not_after = Some(time);
+        self.floor = ledger.last_acked(self.log);
+    }
+
+    /// A history until a time has ended before `next`: what had been acknowledged when it was asked for and is of before
+    /// that time was given, wherever it stands.
+    pub(super) fn check_ended(&self, next: Sequence, ledger: &Ledger, who: &str) -> Checked {
+        let (Some(from), Some(_)) = (self.first(ledger), self.given.not_after) else {
+            return Ok(());
+        };
+        if ledger.places.is_none() {
+            return Ok(());
+        }
+        let range = (from.max(next), self.floor.plus(1));
+        complete::check(ledger, self.log, Some(self.topic), range, &self.given, who)
     }
 
     /// The files were set back to an older copy.
@@ -141,10 +163,12 @@ impl Watch {
                 From::Number(from) => number < from,
                 From::Time(time) => arrived.appended < time,
             };
+            let is_late = |until: AppendTime| arrived.appended >= until;
+            let late = ledger.places.is_some() && self.given.not_after.is_some_and(is_late);
             let stranger = ledger
                 .get(id)
                 .is_none_or(|entry| entry.topic != self.topic || entry.log != arrived.log);
-            if early || stranger {
+            if early || late || stranger {
                 let detail = format!(
                     "{who}: number {number} (message {}) from {:?}",
                     id.0, self.from

@@ -10,6 +10,7 @@ use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::MemberId;
 use crate::transcript::{LOG, NAMESPACE, link, number, read_batch, show_delivered, show_extent};
+use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::frame::{
     Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
 };
@@ -39,12 +40,27 @@ transcripts! {
     a_new_life_is_begun_as_written: "new_life",
     topics_are_wanted_and_given_up_as_written: "wants",
     wants_that_are_lost_or_refused_are_as_written: "wants_lost",
+    times_that_go_back_are_as_written: "times",
+    stamps_of_the_gateway_are_as_written: "own_stamps",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
     move |line| driver.step(line)
 }
+
+/// Capabilities of the storage behind the tower, where a transcript does not say otherwise.
+const CAPABILITIES: Capabilities = Capabilities {
+    strongest: Durability::FSYNC,
+    dedup: Dedup::AtAppend,
+    numbering: Numbering::Dense,
+    clock: AppendClock::Monotone,
+    many_writers: false,
+    topic_index: true,
+    past_end: false,
+    seal: false,
+    heal: false,
+};
 
 /// A gateway, and its clock.
 pub(super) struct Driver {
@@ -57,10 +73,10 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new() -> Driver {
-        Driver::of(Interest::All)
+        Driver::of(Interest::All, CAPABILITIES)
     }
 
-    fn of(interest: Interest) -> Driver {
+    fn of(interest: Interest, capabilities: Capabilities) -> Driver {
         let config = ShardConfig {
             interest,
             retry_delay: Duration::ZERO,
@@ -68,7 +84,7 @@ impl Driver {
         };
         let allow = || Box::new(AllowAll);
         Driver {
-            gateway: Gateway::new(config, allow(), allow()),
+            gateway: Gateway::new(config, &capabilities, allow(), allow()),
             now: Now {
                 mono: Mono(1),
                 wall: Wall(100),
@@ -80,7 +96,26 @@ impl Driver {
 
     pub(super) fn step(&mut self, line: &str) -> Option<Vec<String>> {
         if line == "the tower gives what is wanted" {
-            *self = Driver::of(Interest::Wanted);
+            *self = Driver::of(Interest::Wanted, CAPABILITIES);
+            return Some(Vec::new());
+        }
+        if let Some([micros]) = parts("append times go back by up to {}", line) {
+            let most = Duration::from_micros(micros.parse().ok()?);
+            let capabilities = Capabilities {
+                clock: AppendClock::Within(most),
+                ..CAPABILITIES
+            };
+            *self = Driver::of(Interest::All, capabilities);
+            return Some(Vec::new());
+        }
+        if line == "many write to the log, and retries are recognised when they are read" {
+            let capabilities = Capabilities {
+                dedup: Dedup::AtRead,
+                numbering: Numbering::Sparse,
+                many_writers: true,
+                ..CAPABILITIES
+            };
+            *self = Driver::of(Interest::All, capabilities);
             return Some(Vec::new());
         }
         let input = self.read(line)?;

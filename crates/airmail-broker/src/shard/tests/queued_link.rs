@@ -79,7 +79,7 @@ impl QueuedLink {
         let storage = memory::open(seed, now).expect("memory");
         let allow = || Box::new(AllowAll);
         let mut link = QueuedLink {
-            gateway: Gateway::new(config.clone(), allow(), allow()),
+            gateway: Gateway::new(config.clone(), &storage.capabilities(), allow(), allow()),
             tower: Tower::new(config, storage.capabilities()),
             storage,
             from_gateway: GatewayEffects::default(),

@@ -73,14 +73,18 @@ impl Tower {
         let until = member.until.unwrap_or(Sequence::MAX);
         let end = until.min(stored.extent.next());
         let is_early = member.not_before.is_some_and(|time| stored.appended < time);
-        if first >= end || is_early {
+        // It may come before the batch that ends the member.
+        let is_late = member.not_after.is_some_and(|time| stored.appended >= time);
+        if first >= end || is_early || is_late {
             return;
         }
         let Some(body) = part(stored, topic, first, end, slices) else {
             // Input: a batch that holds none of the topic's records between the two.
             return;
         };
-        (member.at, member.not_before) = (end, None);
+        member.at = end;
+        let clock = self.capabilities.clock;
+        (member.not_before).take_if(|time| clock.proof(*time) <= stored.appended);
         out.tell(FromTower::Part {
             member: member.id,
             part: Part {
@@ -93,10 +97,16 @@ impl Tower {
         });
     }
 
-    /// Ends members that wanted nothing as new as this batch.
+    /// Ends members that wanted nothing as new as this batch, once nothing older can come.
     fn end_by_time(&mut self, reader: ReaderKey, stored: &Stored, out: &mut TowerEffects) {
+        let clock = self.capabilities.clock;
+        #[cfg(feature = "sabotage")]
+        let clock = match self.config.bug {
+            Some(crate::sabotage::Bug::FirstTimeEnds) => airmail_log::AppendClock::Monotone,
+            _ => clock,
+        };
         while let Some((time, key)) = self.readers[reader].times.first().copied() {
-            if time > stored.appended {
+            if clock.proof(time) > stored.appended {
                 return;
             }
             let next = self.members[key].at.max(stored.extent.first);

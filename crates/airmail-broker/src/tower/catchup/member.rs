@@ -31,7 +31,7 @@ pub(crate) struct Member {
     pub(crate) until: Option<Sequence>,
     /// Time before which appended records are not for it.
     pub(crate) not_before: Option<AppendTime>,
-    /// Time from which appended records are not for it; the first of them ends it.
+    /// Time from which appended records are not for it. It ends where none from before can come any more.
     pub(crate) not_after: Option<AppendTime>,
     /// When it began to wait, in the order of all tickets.
     pub(crate) ticket: u64,

@@ -41,6 +41,7 @@ transcripts! {
     a_deletion_ends_all_as_written: "deletion",
     a_log_is_lost_and_gained_as_written: "lost",
     log_0_is_served_for_the_catalog_as_written: "log_0",
+    times_that_go_back_are_as_written: "times",
 }
 
 const OTHER: LogId = LogId {
@@ -99,6 +100,11 @@ impl Driver {
     pub(super) fn step(&mut self, line: &str) -> Option<Vec<String>> {
         if let Some([readers]) = parts("settings: {} readers", line) {
             self.tower.config.catch_up_readers = readers.parse().ok()?;
+            return Some(Vec::new());
+        }
+        if let Some([micros]) = parts("append times go back by up to {}", line) {
+            let most = Duration::from_micros(micros.parse().ok()?);
+            self.tower.capabilities.clock = AppendClock::Within(most);
             return Some(Vec::new());
         }
         let input = self.read(line)?;

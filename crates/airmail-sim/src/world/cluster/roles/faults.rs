@@ -63,6 +63,9 @@ impl Cluster {
 
     /// Draws a gateway that is killed in this step, if one is; a tower may be, too.
     pub(in crate::world) fn kills(&mut self, now: Mono, evidence: &mut Evidence) -> Option<usize> {
+        if let Some(writers) = &mut self.writers {
+            return writers.victim(now, evidence);
+        }
         let roles = self.roles.as_mut()?;
         let node = roles.victim(now, evidence)?;
         if !roles.is_up(node) {
@@ -145,6 +148,9 @@ impl Cluster {
 
     /// All processes come back, and none stands still.
     pub(in crate::world) fn heal_nodes(&mut self) {
+        if let Some(writers) = &mut self.writers {
+            writers.heal();
+        }
         if let Some(roles) = &mut self.roles {
             roles.rates = Rates::default();
             if let Some(tree) = &mut roles.tree {

@@ -62,6 +62,9 @@ impl Cluster {
 
     /// Gateways, or nodes of a tree below its root, that are due to start, once the storage has been there.
     pub(in crate::world) fn due_gateways(&self, now: Mono) -> Vec<usize> {
+        if let Some(writers) = &self.writers {
+            return writers.due(now);
+        }
         let roles = self.roles.as_ref();
         let Some(roles) = roles.filter(|roles| roles.capabilities.is_some()) else {
             return Vec::new();
@@ -78,6 +81,9 @@ impl Cluster {
         gateway: usize,
         now: Mono,
     ) -> Option<NodeStorage> {
+        if let Some(writers) = &mut self.writers {
+            return Some(writers.start(gateway));
+        }
         if self.is_tree() {
             return self.start_below(gateway, now);
         }

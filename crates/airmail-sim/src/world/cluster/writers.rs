@@ -1,0 +1,171 @@
+//! Writers: nodes that are processes of their own and append to the same logs, which are on none of them. Each has a
+//! handle of its own, and knows what the others do only by reading.
+//!
+//! The logs stand for an engine elsewhere that loses nothing. Any node is killed, and comes back with nothing; nodes stand
+//! still, and their appends come late. Appends are refused, stored twice, and of some nobody knows whether they are stored.
+
+use super::{Cluster, seldom_long};
+use crate::census::Kind;
+use crate::entropy::Entropy;
+use crate::evidence::Evidence;
+use crate::invariants::{Checked, Violation};
+use crate::ledger::Ledger;
+use crate::message::identify;
+use crate::world::node_storage::NodeStorage;
+use airmail_log::many_writers::{SharedLogs, SharedSettings};
+use airmail_model::{LogId, Mono, random};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One run in so many is of such nodes.
+const RUNS: u64 = 6;
+/// Tells the draw of these runs from all others. The seeds in `tests/seeds.rs` are of none: they walk what they are kept
+/// for.
+const DRAW: u64 = 0x6d61_6e79;
+/// Remainder of the draws that are of such runs.
+const DRAWN: u64 = 1;
+/// Longest time that a call, or its answer, takes, in microseconds.
+const DELAY_MICROS_MAX: u64 = 150_000;
+/// Longest time until a node is back, in microseconds, nearly always and now and then.
+const DOWN_MICROS_MAX: [u64; 2] = [200_000, 5_000_000];
+
+/// A process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    is_up: bool,
+    /// It comes back then.
+    back: Mono,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(in crate::world) struct Writers {
+    logs: SharedLogs,
+    nodes: Vec<Node>,
+    /// Rate of kills, in parts of a million for each step.
+    kills: u32,
+    chance: Entropy,
+    /// Batches of each log whose messages the ledger knows.
+    read: BTreeMap<LogId, usize>,
+}
+
+impl Writers {
+    /// Whether the run of a seed is of such nodes.
+    pub(in crate::world) const fn are_of(seed: u64) -> bool {
+        random::nth(seed ^ DRAW, 0) % RUNS == DRAWN
+    }
+
+    fn of(nodes: usize, mut chance: Entropy) -> Writers {
+        let mut rate = |high: u64| {
+            if chance.coin() {
+                u32::try_from(chance.between(high / 20, high)).unwrap_or(0)
+            } else {
+                0
+            }
+        };
+        let (kills, delay) = (rate(6_000), rate(DELAY_MICROS_MAX));
+        let (busy, unknown, twice) = (rate(50_000), rate(20_000), rate(100_000));
+        let apart = rate(2_000_000);
+        let settings = SharedSettings {
+            seed: chance.next(),
+            clocks_apart: Duration::from_micros(apart.into()),
+            delay: Duration::from_micros(delay.into()),
+            busy,
+            unknown,
+            twice,
+        };
+        Writers {
+            logs: SharedLogs::new(settings),
+            nodes: vec![Node::default(); nodes],
+            kills,
+            chance,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the nodes have ever begun.
+    pub(in crate::world) fn has_begun(&self) -> bool {
+        self.nodes
+            .iter()
+            .any(|node| node.is_up || node.back > Mono(0))
+    }
+
+    pub(super) fn due(&self, now: Mono) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        let due = nodes.filter(|(_, node)| !node.is_up && node.back <= now && self.has_begun());
+        due.map(|(node, _)| node).collect()
+    }
+
+    /// The storage of a node that starts.
+    pub(in crate::world) fn start(&mut self, node: usize) -> NodeStorage {
+        self.nodes[node].is_up = true;
+        NodeStorage::Writer(self.logs.handle())
+    }
+
+    /// Draws a node that is killed in this step, if one is.
+    pub(super) fn victim(&mut self, now: Mono, evidence: &mut Evidence) -> Option<usize> {
+        if !self.chance.chance(self.kills) {
+            return None;
+        }
+        let node = self.chance.index(self.nodes.len());
+        if !self.nodes[node].is_up {
+            return None;
+        }
+        let time = Duration::from_micros(seldom_long(&mut self.chance, DOWN_MICROS_MAX) + 1);
+        self.nodes[node] = Node {
+            is_up: false,
+            back: now.plus(time),
+        };
+        evidence.count(Kind::WriterKilled);
+        evidence.note(format_args!("{} node {node} is killed", now.0));
+        Some(node)
+    }
+
+    /// All nodes come back, and the logs fail nobody any more.
+    pub(super) fn heal(&mut self) {
+        self.kills = 0;
+        self.logs.calm();
+        for node in &mut self.nodes {
+            node.back = node.back.min(Mono(1));
+        }
+    }
+
+    /// Tells the ledger where the messages of logs stand that have come since.
+    ///
+    /// # Errors
+    /// One is given twice.
+    pub(in crate::world) fn read(
+        &mut self,
+        logs: impl IntoIterator<Item = LogId>,
+        ledger: &mut Ledger,
+    ) -> Checked {
+        for log in logs {
+            let from = self.read.entry(log).or_default();
+            let (batches, next) = self.logs.given(log, *from);
+            *from = next;
+            for stored in batches {
+                for record in stored.batch.iter() {
+                    let Some((id, _)) = identify(record.payload) else {
+                        let detail = format!("{log} has what nobody published");
+                        return Err(Violation::new("G7 what is served was published", detail));
+                    };
+                    let number = stored.base.plus(record.index.into());
+                    ledger.stands(id, (number, stored.appended))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// The same shards, each with a handle of its own of the same logs.
+    pub(in crate::world) fn of_writers(mut self, mut chance: Entropy) -> Cluster {
+        if self.roles.take().is_some() {
+            self.shards = chance.index(3) + 2;
+            self.clocks.resize(self.shards, 0);
+        }
+        self.writers = Some(Writers::of(self.shards, chance));
+        self
+    }
+}
