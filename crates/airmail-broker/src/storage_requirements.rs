@@ -25,6 +25,8 @@ pub enum UnfitStorage {
     },
     /// Others may append, too. A shard takes the acks that it gave for the log's end.
     ManyWriters,
+    /// It has to make something before a namespace is there. A shard makes namespaces without.
+    Provisions,
 }
 
 impl fmt::Display for UnfitStorage {
@@ -44,6 +46,9 @@ impl fmt::Display for UnfitStorage {
             UnfitStorage::ManyWriters => f.write_str(
                 "the log storage's capability many_writers is true, a shard needs false",
             ),
+            UnfitStorage::Provisions => {
+                f.write_str("the log storage's capability provisions is true, a shard needs false")
+            }
         }
     }
 }
@@ -56,6 +61,7 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         dedup,
         clock,
         many_writers,
+        provisions,
         // Read where they matter: what a namespace may ask for, and how late subscribers are read for.
         strongest: _,
         topic_index: _,
@@ -75,6 +81,9 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
     }
     if many_writers {
         return Err(UnfitStorage::ManyWriters);
+    }
+    if provisions {
+        return Err(UnfitStorage::Provisions);
     }
     Ok(())
 }

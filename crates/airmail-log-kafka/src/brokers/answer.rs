@@ -120,7 +120,7 @@ pub enum Failure {
 /// News of the brokers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// What became of a record. Those of one partition are told in the order in which they were handed over,
+    /// Fate of a record. Those of one partition are told in the order in which they were handed over,
     /// where they are stored; one that is not known may be told earlier or later than its neighbours.
     Produced {
         /// The record's.

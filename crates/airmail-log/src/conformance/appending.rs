@@ -321,6 +321,20 @@ pub fn what_it_cannot_do_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
             other => panic!("heal was answered with {other:?}"),
         }
     }
+    if !can.provisions {
+        let spec = Box::new(spec(can.strongest));
+        match d.ask(|t| Call::Provision {
+            t,
+            log: log(0),
+            logs: 1,
+            spec,
+        }) {
+            Completion::Refused { why, .. } => {
+                assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
+            }
+            other => panic!("provision was answered with {other:?}"),
+        }
+    }
     let mut denied = vec![Scope {
         direction: Direction::Backward,
         ..Scope::default()

@@ -9,6 +9,7 @@
 
 use super::batches::{Maker, spec};
 use super::counted::Counted;
+use super::provisioning::Provisioned;
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
@@ -39,6 +40,7 @@ pub struct Driver<'a, S: Subject> {
     /// First numbers of the batches whose append was answered since.
     pub(super) acknowledged: BTreeMap<LogId, BTreeSet<Sequence>>,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
+    pub(super) provisioned: BTreeMap<LogId, Provisioned>,
 }
 
 impl<'a, S: Subject> Driver<'a, S> {
@@ -63,6 +65,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             found: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             readers: BTreeMap::new(),
+            provisioned: BTreeMap::new(),
         }
     }
 
@@ -94,8 +97,9 @@ impl<'a, S: Subject> Driver<'a, S> {
     fn submit(&mut self, tag: Tag, call: Call) -> Tag {
         self.unanswered.insert(tag);
         self.asked.extend(call.log().map(|log| (tag, log)));
-        if let Call::Delete { log, .. } = &call {
+        if let Call::Delete { log, as_of, .. } = &call {
             self.deleted.insert(*log);
+            self.provisioned.entry(*log).or_default().delete(*as_of);
         }
         self.storage().submit(call);
         tag
@@ -153,11 +157,10 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Asks for a log to be opened, without waiting.
     pub fn begin_open(&mut self, log: LogId, spec: &LogSpec) -> Tag {
-        self.call(|t| Call::Open {
-            t,
-            log,
-            spec: Box::new(*spec),
-        })
+        match self.provisioned_for(log, spec) {
+            Ok(spec) => self.call(|t| Call::Open { t, log, spec }),
+            Err(refused) => refused,
+        }
     }
 
     /// Bounds of a log.

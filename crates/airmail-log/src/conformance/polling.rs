@@ -104,7 +104,8 @@ impl<S: Subject> Driver<'_, S> {
             Completion::Effective { r, edit, at } => (r, Seen::Effective(edit, at)),
             Completion::WantsLost { r } => (r, Seen::WantsLost),
             Completion::Ended { r, why } => (r, Seen::Ended(why)),
-            Completion::Opened { t, .. }
+            Completion::Provisioned { t, .. }
+            | Completion::Opened { t, .. }
             | Completion::Bounds { t, .. }
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
