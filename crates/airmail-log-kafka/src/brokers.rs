@@ -149,8 +149,9 @@ pub trait Brokers: Send + fmt::Debug {
     fn stop(&mut self, consumer: ConsumerId);
 
     /// Takes what a consumer has, in order: records until they are `bytes_max` or more together, and the end where
-    /// it is reached. One that is not known gives nothing.
-    fn take(&mut self, consumer: ConsumerId, bytes_max: u64, taken: &mut Vec<Taken>);
+    /// it is reached. Returns whether there may be more at once; if not, [`Told::Readable`] tells when there is. One
+    /// that is not known gives nothing.
+    fn take(&mut self, consumer: ConsumerId, bytes_max: u64, taken: &mut Vec<Taken>) -> bool;
 
     /// Asks about a partition. Answer: [`Told::Answered`], within 500 ms. The answer was made by the leader after
     /// the question was asked, or fails; it is never one that was kept.

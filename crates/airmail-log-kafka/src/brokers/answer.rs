@@ -128,7 +128,7 @@ pub enum Told {
         /// Where it is, or why nobody knows.
         result: Result<Produced, Unstored>,
     },
-    /// There is something to take from a consumer. Told once until it was taken from.
+    /// There is something to take from a consumer. Told once until it was taken from, and had nothing more.
     Readable {
         /// The consumer.
         consumer: ConsumerId,

@@ -1,0 +1,3 @@
+//! Tests of the whole storage on the model of brokers.
+
+mod conformance;
