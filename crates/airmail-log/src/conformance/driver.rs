@@ -3,7 +3,7 @@
 //!
 //! These hold in every case: a call is answered once; appends to one log in call order; a reader's
 //! numbers are tiled without holes and overlaps; nothing reaches a reader before its append was
-//! answered; a reader that has ended is silent.
+//! answered, unless others may append; a reader that has ended is silent.
 //!
 //! Numbers that a case gives and gets are counts of records ([`counted`](super::counted)).
 
@@ -41,6 +41,7 @@ pub struct Driver<'a, S: Subject> {
     pub(super) acknowledged: BTreeMap<LogId, BTreeSet<Sequence>>,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
     pub(super) provisioned: BTreeMap<LogId, Provisioned>,
+    pub(super) has_many_writers: bool,
 }
 
 impl<'a, S: Subject> Driver<'a, S> {
@@ -51,6 +52,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             wall: Wall(1_790_000_000_000_000),
         };
         let storage = subject.fresh(now);
+        let has_many_writers = storage.capabilities().many_writers;
         Driver {
             subject,
             storage: Some(storage),
@@ -66,6 +68,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             acknowledged: BTreeMap::new(),
             readers: BTreeMap::new(),
             provisioned: BTreeMap::new(),
+            has_many_writers,
         }
     }
 
