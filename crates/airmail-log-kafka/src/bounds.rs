@@ -163,9 +163,10 @@ impl<B: Brokers> KafkaStorage<B> {
         });
     }
 
-    /// Answers whatever has waited for reading.
-    pub(crate) fn arrive(&mut self) {
+    /// Answers whatever has waited for reading; whether there was anything.
+    pub(crate) fn arrive(&mut self) -> bool {
         let now = self.now.mono;
+        let mut has_come = false;
         let due = |storage: &Self, arrival: &Arrival| {
             let log = storage.logs.get(&arrival.log);
             log.is_none_or(|log| {
@@ -179,6 +180,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.work.arrivals.push(arrival);
                 continue;
             }
+            has_come = true;
             match arrival.what {
                 Arriving::Change => self.change_bounded(arrival.log, arrival.high),
                 Arriving::Bounds(t) => match self.open_log(arrival.log) {
@@ -203,6 +205,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.wait_for_bounds(id, Waiter::OutOfRange);
             }
         }
+        has_come
     }
 
     /// Looks again, after a rest, where a log begins.

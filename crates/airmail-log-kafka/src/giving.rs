@@ -120,6 +120,11 @@ impl<B: Brokers> KafkaStorage<B> {
             for key in readers {
                 self.give(key);
             }
+            // Whoever has credit has them now.
+            let most = self.config.recent_bytes;
+            if let Some(log) = self.logs.get_mut(&id) {
+                log.scan.newest.shrink(most);
+            }
         }
     }
 

@@ -157,9 +157,11 @@ impl Reader {
                 self.tail = Some(end);
                 out.push(Gift::Tail(end));
             }
-        } else if self.until.is_some_and(|until| until <= end) {
+        } else if self.credit > 0 {
             self.gap(end, GapWhy::Unused, out);
-            return Given::Ends;
+            if self.is_at_until() {
+                return Given::Ends;
+            }
         }
         Given::All
     }

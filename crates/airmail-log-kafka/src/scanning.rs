@@ -72,7 +72,6 @@ impl<B: Brokers> KafkaStorage<B> {
 
     /// Takes what a log has, up to its share of a turn; whether there may be more.
     fn scan_log(&mut self, id: LogId) -> bool {
-        let recent_bytes = self.config.recent_bytes;
         let Some(log) = self.logs.get_mut(&id).filter(|log| log.suspended.is_none()) else {
             // Input: a log that was deleted or stopped meanwhile.
             return false;
@@ -99,7 +98,6 @@ impl<B: Brokers> KafkaStorage<B> {
                 }
             }
         }
-        log.scan.newest.shrink(recent_bytes);
         self.stirred.insert(id);
         has_more
     }

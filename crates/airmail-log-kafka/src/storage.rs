@@ -293,14 +293,16 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
         self.change();
         let mut is_busy = true;
         for _ in 0..ROUNDS_MAX {
-            is_busy = self.scan() | self.sweep();
+            is_busy = self.scan();
+            self.give_stirred();
+            is_busy |= self.sweep();
             self.give_stirred();
             self.look();
             if !is_busy {
                 break;
             }
         }
-        self.arrive();
+        is_busy |= self.arrive() || !self.stirred.is_empty();
         if self.work.is_closing {
             self.go_on_closing();
         }

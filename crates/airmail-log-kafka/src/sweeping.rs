@@ -25,6 +25,8 @@ pub(crate) struct Sweep {
     slot: Slot,
     window: Window,
     is_readable: bool,
+    /// Its consumer has given what the log is not read through to: it cannot go on.
+    is_spent: bool,
 }
 
 impl<B: Brokers> KafkaStorage<B> {
@@ -67,18 +69,24 @@ impl<B: Brokers> KafkaStorage<B> {
             .behind(log)
             .filter(|(_, place)| window.contains(*place));
         let met: Vec<ReaderKey> = met.map(|(key, _)| key).collect();
+        if met.is_empty() {
+            self.sweeps[at].window = window;
+            return;
+        }
         for key in met {
             self.give_of(key, &window, false);
             self.place_reader(key);
         }
         self.sweeps[at].window = window;
+        // Whoever has come to the newest entries goes on with those.
+        self.stirred.insert(log);
     }
 
     /// Whether somebody waits for what comes behind a sweep's window.
     fn is_wanted(&self, at: usize) -> bool {
         let sweep = &self.sweeps[at];
         let mut behind = self.behind(sweep.log);
-        behind.any(|(_, place)| place >= sweep.window.next)
+        !sweep.is_spent && behind.any(|(_, place)| place >= sweep.window.next)
     }
 
     /// Fetches the next window.
@@ -94,6 +102,7 @@ impl<B: Brokers> KafkaStorage<B> {
             match taken {
                 Taken::Record(record) if record.offset >= log.scan.next() => {
                     window.known_to(log.scan.next());
+                    sweep.is_spent = true;
                     break;
                 }
                 Taken::Record(record) if record.offset >= window.next => {
@@ -120,14 +129,15 @@ impl<B: Brokers> KafkaStorage<B> {
         logs.dedup();
         for log in logs {
             let own = self.sweeps.iter().position(|sweep| sweep.log == log);
-            let unmet = |from: Option<Offset>| {
-                let behind = self.behind(log).map(|(_, place)| place);
-                behind
-                    .filter(|place| from.is_none_or(|from| *place < from))
-                    .min()
+            let is_met = |place: Offset| {
+                let mut own = own.into_iter().map(|at| &self.sweeps[at]);
+                own.any(|own| {
+                    let is_ahead = place >= own.window.next && !own.is_spent;
+                    own.window.contains(place) || is_ahead
+                })
             };
-            let first = own.map(|at| self.sweeps[at].window.first);
-            let Some(place) = unmet(first) else {
+            let places = self.behind(log).map(|(_, place)| place);
+            let Some(place) = places.filter(|place| !is_met(*place)).min() else {
                 continue;
             };
             match own {
@@ -187,6 +197,7 @@ impl<B: Brokers> KafkaStorage<B> {
             slot,
             window: Window::new(from),
             is_readable: false,
+            is_spent: false,
         });
     }
 
