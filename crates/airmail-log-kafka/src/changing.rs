@@ -1,4 +1,4 @@
-//! Changes of logs: opening, beginning a new life, trimming, deleting. One of a log at a time, in the order of the
+//! Changes of logs: opening, beginning a new life, and the order of all changes. One of a log at a time, in the order of the
 //! calls.
 //!
 //! What must hold after a crash is written before it is told: that a spec of a place was taken over, that a log was
@@ -7,7 +7,7 @@
 
 use crate::brokers::{Answer, Brokers, Failure, NewRecord, Order, Partition, Question};
 use crate::layout::{MapTopics, check, meta_topic, retention_settings};
-use crate::place::{Offset, place_of};
+use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
 use crate::storage::{KafkaStorage, Purpose};
@@ -25,7 +25,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    fn tag(&self) -> Tag {
+    pub(crate) fn tag(&self) -> Tag {
         match self {
             Change::Open(t, _) | Change::Renew(t) | Change::Trim(t, _) | Change::Delete(t, ..) => {
                 *t
@@ -34,9 +34,9 @@ impl Change {
     }
 }
 
-/// What the change under way waits for.
+/// Answer that the change under way waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     Described,
     Altered,
     Written,
@@ -52,21 +52,21 @@ enum Step {
 
 /// Where a change is about.
 #[derive(Clone, Debug)]
-struct Target {
-    partition: Partition,
-    topics: Option<MapTopics>,
+pub(crate) struct Target {
+    pub(crate) partition: Partition,
+    pub(crate) topics: Option<MapTopics>,
     /// The spec as it will be.
-    spec: LogSpec,
+    pub(crate) spec: LogSpec,
     /// The log has a spec of a later place, which stays.
-    is_old: bool,
+    pub(crate) is_old: bool,
 }
 
 /// Changes of one log.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    queue: VecDeque<Change>,
-    step: Option<Step>,
-    target: Option<Target>,
+    pub(crate) queue: VecDeque<Change>,
+    pub(crate) step: Option<Step>,
+    pub(crate) target: Option<Target>,
 }
 
 impl<B: Brokers> KafkaStorage<B> {
@@ -136,16 +136,16 @@ impl<B: Brokers> KafkaStorage<B> {
         }
     }
 
-    fn step(&mut self, id: LogId, step: Step) {
+    pub(crate) fn step(&mut self, id: LogId, step: Step) {
         self.work.changes.entry(id).or_default().step = Some(step);
     }
 
-    fn target(&self, id: LogId) -> Option<Target> {
+    pub(crate) fn target(&self, id: LogId) -> Option<Target> {
         self.work.changes.get(&id)?.target.clone()
     }
 
     /// Answers the change under way; the next one is due.
-    fn end_change(&mut self, id: LogId, answer: Completion) {
+    pub(crate) fn end_change(&mut self, id: LogId, answer: Completion) {
         if let Some(changes) = self.work.changes.get_mut(&id) {
             changes.queue.pop_front();
             changes.step = None;
@@ -163,7 +163,7 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     /// Place and map of the log's last spec, unless it was deleted since.
-    fn last_spec(&self, id: LogId) -> Option<(Sequence, MapEpoch)> {
+    pub(crate) fn last_spec(&self, id: LogId) -> Option<(Sequence, MapEpoch)> {
         let rows = self.rows.of(id);
         let open = self
             .logs
@@ -241,38 +241,8 @@ impl<B: Brokers> KafkaStorage<B> {
         self.write(id, Statement::Lives { count, nonce })
     }
 
-    fn begin_delete(
-        &mut self,
-        id: LogId,
-        t: Tag,
-        as_of: Sequence,
-        storage: StorageName,
-    ) -> Result<(), Refusal> {
-        if !storage.is_first() {
-            return Err(Refusal::Elsewhere(Holder::default()));
-        }
-        if id == LogId::SYSTEM {
-            return Err(Refusal::Unsupported("deletion of log 0".into()));
-        }
-        let is_later = self.last_spec(id).is_some_and(|(spec, _)| as_of < spec);
-        let is_there = self.logs.contains_key(&id);
-        let is_known = self.rows.of(id).deleted >= Some(as_of.max(Sequence(1)));
-        if is_later || !is_there && (is_known || as_of == Sequence(0)) {
-            self.end_change(id, Completion::Done { t });
-            return Ok(());
-        }
-        let target = self.logs.get(&id).map(|log| Target {
-            partition: log.partition.clone(),
-            topics: log.topics,
-            spec: log.spec,
-            is_old: false,
-        });
-        self.work.changes.entry(id).or_default().target = target;
-        self.write(id, Statement::Deleted { as_of })
-    }
-
     /// Writes a row, for which the change waits.
-    fn write(&mut self, id: LogId, statement: Statement) -> Result<(), Refusal> {
+    pub(crate) fn write(&mut self, id: LogId, statement: Statement) -> Result<(), Refusal> {
         let row = Row { log: id, statement };
         let record = NewRecord {
             key: Some(row.key()),
@@ -325,33 +295,6 @@ impl<B: Brokers> KafkaStorage<B> {
         }
     }
 
-    /// The log is deleted: it ends here, and its topic with the last of the topic's logs.
-    fn remove(&mut self, id: LogId, t: Tag) {
-        self.close_log(id, &Refusal::NoLog);
-        let Some(target) = self.target(id) else {
-            return self.end_change(id, Completion::Done { t });
-        };
-        let is_deleted = |index: u16| {
-            let log = LogId {
-                index: airmail_model::LogIndex(index),
-                ..id
-            };
-            self.rows.of(log).deleted.is_some() && !self.logs.contains_key(&log)
-        };
-        let is_last = target.topics.is_none_or(|topics| {
-            let first = topics.first.0;
-            (first..first.saturating_add(topics.logs)).all(is_deleted)
-        });
-        if is_last {
-            let topic = target.partition.topic;
-            self.step(id, Step::Removed);
-            self.order(Purpose::Change(id), Order::Delete { topic });
-        } else {
-            self.step(id, Step::Emptying);
-            self.ask(Purpose::Change(id), &target.partition, Question::Watermarks);
-        }
-    }
-
     pub(crate) fn change_answered(&mut self, id: LogId, answer: Answer) {
         let Some(changes) = self.work.changes.get(&id) else {
             // Input: an answer that came after its change had ended.
@@ -397,17 +340,6 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         if let Err(why) = result {
             self.refuse_change(id, why);
-        }
-    }
-
-    fn empty(&mut self, id: LogId, before: Offset) {
-        if let Some(target) = self.target(id) {
-            let partition = target.partition;
-            self.step(id, Step::Removed);
-            self.order(
-                Purpose::Change(id),
-                Order::DeleteRecords { partition, before },
-            );
         }
     }
 
@@ -503,54 +435,5 @@ impl<B: Brokers> KafkaStorage<B> {
         log.is_open = true;
         let bounds = log.bounds(high);
         self.end_change(id, Completion::Opened { t, bounds });
-    }
-
-    fn trim_below(&mut self, id: LogId, before: Sequence, high: Offset) {
-        let (offset, index) = place_of(before);
-        let Some(log) = self.logs.get(&id) else {
-            return self.refuse_change(id, Refusal::NoLog);
-        };
-        if offset >= high {
-            self.trim_to(id, high);
-        } else if index == 0 || offset < log.low {
-            self.trim_to(id, offset);
-        } else {
-            // Whether the record there ends before is in the record.
-            self.step(id, Step::Probed(offset, index));
-            let changes = self.work.changes.get(&id);
-            if let Some(t) = changes.and_then(|of| of.queue.front()).map(Change::tag) {
-                self.look_at(t, id, offset);
-            }
-        }
-    }
-
-    /// The record at a place that a trim has named has so many numbers.
-    pub(crate) fn probed(&mut self, id: LogId, numbers: u32) {
-        let step = self.work.changes.get(&id).and_then(|of| of.step.clone());
-        let Some(Step::Probed(offset, index)) = step else {
-            // Input: a look that outlived its change.
-            return;
-        };
-        let is_over = index >= numbers;
-        self.trim_to(id, if is_over { offset.plus(1) } else { offset });
-    }
-
-    fn trim_to(&mut self, id: LogId, before: Offset) {
-        let Some(log) = self.logs.get(&id) else {
-            return self.refuse_change(id, Refusal::NoLog);
-        };
-        let (partition, low) = (log.partition.clone(), log.low);
-        if before <= low {
-            let changes = self.work.changes.get(&id);
-            if let Some(t) = changes.and_then(|of| of.queue.front()).map(Change::tag) {
-                self.end_change(id, Completion::Done { t });
-            }
-            return;
-        }
-        self.step(id, Step::Trimmed(before));
-        self.order(
-            Purpose::Change(id),
-            Order::DeleteRecords { partition, before },
-        );
     }
 }

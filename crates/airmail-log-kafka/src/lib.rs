@@ -38,6 +38,7 @@ pub mod place;
 pub mod producers;
 mod provisioning;
 mod reader;
+mod removing;
 mod rows;
 mod scanning;
 mod sending;

@@ -13,7 +13,7 @@ use airmail_log::{Completion, Refusal, Scope, Tag, TopicPage, TopicSeen};
 use airmail_model::{LogId, Sequence};
 use std::collections::BTreeMap;
 
-/// What is looked for.
+/// Target of a look.
 #[derive(Debug)]
 enum Look {
     /// Number of a record's numbers.

@@ -10,11 +10,13 @@
 //! change and with them the clock, an old leader answers, partitions are dead for a while, records go by retention
 //! and compaction, and an unclean election cuts a partition. [`Faults`] has the shares.
 //!
-//! - [`cluster`]: the brokers. [`partition`]: one partition of theirs. [`client`]: a client's side.
+//! - [`cluster`]: the brokers, and what is under way. [`happening`]: what that does. [`partition`]: one partition.
+//!   [`client`]: a client's side.
 
 mod client;
 mod cluster;
 mod faults;
+mod happening;
 mod partition;
 
 pub use client::ModelBrokers;

@@ -40,7 +40,7 @@ pub(crate) enum Gift {
 }
 
 impl Gift {
-    /// As a completion for the owner.
+    /// The completion that tells the owner.
     pub(crate) fn completion(self, r: ReaderId) -> Completion {
         match self {
             Gift::Tile(Tile::Batch(stored)) => Completion::Batch { r, stored },

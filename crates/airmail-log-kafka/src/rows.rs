@@ -23,7 +23,7 @@ pub(crate) enum Statement {
     Spec { as_of: Sequence, epoch: MapEpoch },
     /// The log was deleted as of this place.
     Deleted { as_of: Sequence },
-    /// So many lives were begun in the topic with this nonce, beside the first.
+    /// Lives, so many, were begun in the topic with this nonce, beside the first.
     Lives { count: u32, nonce: u64 },
 }
 

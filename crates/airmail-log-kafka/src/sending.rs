@@ -49,7 +49,7 @@ struct Sender {
     used: Mono,
 }
 
-/// What becomes of an append.
+/// Fate of an append.
 #[derive(Debug)]
 enum Fate {
     UnderWay(Token),

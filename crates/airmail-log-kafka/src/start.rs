@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Bytes of rows that are taken at a time.
 const TAKE_BYTES: u64 = 1 << 20;
 
-/// What the start waits for.
+/// Answer that the start waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Step {
     /// To be begun, at this time or later.

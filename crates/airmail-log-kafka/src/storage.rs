@@ -5,7 +5,7 @@
 //! with its share of the methods:
 //!
 //! - [`start`](crate::start): the cluster's own topics, and the rows about logs.
-//! - [`provisioning`](crate::provisioning), [`changing`](crate::changing): what makes, opens, renews, trims and
+//! - [`provisioning`](crate::provisioning), [`changing`](crate::changing), [`removing`](crate::removing): what makes, opens, renews, trims and
 //!   deletes logs; one change of a log at a time.
 //! - [`appending`](crate::appending): appends and their reports.
 //! - [`bounds`](crate::bounds): questions about a log's ends, and the calls that need them.
@@ -35,7 +35,7 @@ use std::time::Duration;
 /// Rounds of reading in one poll; what is left goes on in the next.
 const ROUNDS_MAX: usize = 64;
 
-/// What an answer of the brokers is for.
+/// Purpose of an answer of the brokers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Report of an append.

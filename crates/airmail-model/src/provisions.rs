@@ -8,7 +8,7 @@
 use std::fmt;
 
 /// The most bytes of provisions.
-pub const PROVISIONS_BYTES_MAX: usize = 256;
+pub const PROVISIONS_BYTES_MAX: usize = 64;
 
 /// At most [`PROVISIONS_BYTES_MAX`] bytes; none where a storage makes nothing beforehand.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -324,7 +324,7 @@ pub struct LogSpec {
     /// Empty: the first.
     #[prost(string, tag = "6")]
     pub storage: ::prost::alloc::string::String,
-    /// Of the storage's own, at most 256 bytes.
+    /// Of the storage's own, at most 64 bytes.
     #[prost(bytes = "bytes", tag = "7")]
     pub provisions: ::prost::bytes::Bytes,
 }

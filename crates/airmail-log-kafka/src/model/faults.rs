@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What goes wrong, and how slow everything is. Shares are of 1,000.
+/// Shares of what goes wrong, and how slow everything is. Shares are of 1,000.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Shortest time that anything takes.
