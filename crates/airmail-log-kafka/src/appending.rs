@@ -15,6 +15,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let stamp = batch.producer();
         let result = self.hand_over(t, id, map, &batch);
         let Err(why) = result else {
+            // Input: a batch that was handed over, and will be reported.
             return;
         };
         let held = self.config.durability();
@@ -79,6 +80,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Whether a log may have so many bytes more under way.
     fn has_room(&self, id: LogId, bytes: u64) -> bool {
         let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
             return false;
         };
         let queue = self.config.queue_bytes;

@@ -75,6 +75,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Asks for a log's bounds, for this purpose.
     pub(crate) fn wait_for_bounds(&mut self, id: LogId, waiter: Waiter) {
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return self.unanswered(id, vec![waiter], &Refusal::NoLog);
         };
         if log.asking.add(waiter) {

@@ -103,6 +103,7 @@ impl<B: Brokers> KafkaStorage<B> {
         while let Some(id) = self.work.due.pop_first() {
             let changes = self.work.changes.get(&id);
             let Some(change) = changes.and_then(|of| of.queue.front()).cloned() else {
+                // Input: changes that have all been made.
                 self.work.changes.remove(&id);
                 continue;
             };
@@ -391,6 +392,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     fn begin_log(&mut self, id: LogId, low: Offset, high: Offset) {
         let Some(target) = self.target(id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         self.begin_scan(id, target.partition, target.topics, target.spec, low);
@@ -421,6 +423,7 @@ impl<B: Brokers> KafkaStorage<B> {
     fn opened_at(&mut self, id: LogId, t: Tag, high: Offset) {
         let target = self.target(id);
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return self.refuse_change(id, Refusal::NoLog);
         };
         if let Some(why) = log.suspended.clone() {

@@ -169,6 +169,7 @@ impl Window {
     pub(crate) fn shrink(&mut self, most: u64) {
         while self.bytes > most {
             let Some(entry) = self.entries.pop_front() else {
+                // Input: a window whose last entries had nothing for readers.
                 self.bytes = 0;
                 self.first = self.next;
                 return;

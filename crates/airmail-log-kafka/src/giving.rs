@@ -34,6 +34,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn begin_reader(&mut self, key: ReaderKey, mut reader: Reader) {
         let id = reader.log;
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         log.readers.insert(key);
@@ -131,9 +132,11 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Gives a reader what the newest entries have for it, or takes note that it is behind them.
     pub(crate) fn give(&mut self, key: ReaderKey) {
         let Some(reader) = self.readers.get_mut(&key) else {
+            // Input: a reader that has just ended.
             return;
         };
         let Some(log) = self.logs.get_mut(&reader.log) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         let first = log.first().number();
@@ -151,13 +154,13 @@ impl<B: Brokers> KafkaStorage<B> {
                 return self.end_reader(key);
             }
         }
-        let (Some(reader), place) = (self.readers.get(&key), |of: &Reader| place_of(of.next).0)
-        else {
+        let Some(reader) = self.readers.get(&key) else {
+            // Input: a reader that has just ended.
             return;
         };
-        let id = reader.log;
-        let place = place(reader);
+        let (id, place) = (reader.log, place_of(reader.next).0);
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         if log.scan.newest.first <= place && place <= log.scan.next() {
@@ -175,6 +178,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn give_of(&mut self, key: ReaderKey, window: &Window, is_end: bool) {
         let mut gifts = Vec::new();
         let Some(reader) = self.readers.get_mut(&key) else {
+            // Input: a reader that has just ended.
             return;
         };
         let given = reader.give(window, is_end, &mut gifts);

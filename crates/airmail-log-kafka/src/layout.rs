@@ -211,10 +211,10 @@ pub(crate) fn check(
     }
     let least = |name: &str, least: u64| {
         let value: u64 = setting(name).parse().unwrap_or(0);
-        match value >= least {
-            true => Ok(()),
-            false => complain(name, setting(name), &format!("at least {least}")),
+        if value >= least {
+            return Ok(());
         }
+        complain(name, setting(name), &format!("at least {least}"))
     };
     least("min.insync.replicas", config.min_insync.into())?;
     least("max.message.bytes", RECORD_BYTES_MAX.into())?;

@@ -66,10 +66,12 @@ impl<B: Brokers> KafkaStorage<B> {
 
     pub(crate) fn looked(&mut self, t: Tag, gifts: &[Gift]) {
         let Some(looking) = self.work.looking.get_mut(&t) else {
+            // Input: a look that has ended with its log.
             return;
         };
         for gift in gifts {
             let Gift::Tile(tile) = gift else {
+                // Input: a gap, in which nothing is to be found.
                 continue;
             };
             match (&mut looking.look, tile) {

@@ -121,6 +121,7 @@ impl Producers {
             return record.messages;
         }
         let Some(stamp) = record.stamp else {
+            // Input: a batch that asks for no recognition of its retries.
             return 0;
         };
         let last = self.known.get(&stamp.id).copied();

@@ -85,6 +85,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 continue;
             }
             let Some(of) = self.work.provisionings.get_mut(&t) else {
+                // Input: an answer to what was given up.
                 continue;
             };
             of.step = Step::Create;
@@ -194,6 +195,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     fn provision_failed(&mut self, t: Tag) {
         let Some(of) = self.work.provisionings.remove(&t) else {
+            // Input: an answer to what was given up.
             return;
         };
         for topic in of.names {

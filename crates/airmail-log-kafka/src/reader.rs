@@ -126,6 +126,7 @@ impl Reader {
                 })
             });
             let Some(tile) = tile else {
+                // Input: a window without anything from the reader on.
                 return self.give_end(window, is_end, out);
             };
             if self.credit <= 0 {

@@ -48,6 +48,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn remove(&mut self, id: LogId, t: Tag) {
         self.close_log(id, &Refusal::NoLog);
         let Some(target) = self.target(id) else {
+            // Input: a log that was deleted meanwhile.
             return self.end_change(id, Completion::Done { t });
         };
         let is_deleted = |index: u16| {
@@ -85,6 +86,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn trim_below(&mut self, id: LogId, before: Sequence, high: Offset) {
         let (offset, index) = place_of(before);
         let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
             return self.refuse_change(id, Refusal::NoLog);
         };
         if offset >= high {
@@ -114,6 +116,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     pub(crate) fn trim_to(&mut self, id: LogId, before: Offset) {
         let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
             return self.refuse_change(id, Refusal::NoLog);
         };
         let (partition, low) = (log.partition.clone(), log.low);

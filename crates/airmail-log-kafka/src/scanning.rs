@@ -128,6 +128,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// partition was cut: neither can be told from its watermark, so it is asked again.
     pub(crate) fn scan_again(&mut self, id: LogId, high: Offset) {
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         if log.scan.consumer.is_some() || log.suspended.is_some() {
@@ -177,6 +178,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn close_log(&mut self, id: LogId, why: &Refusal) {
         self.stop_reading(id, why);
         let Some(mut log) = self.logs.remove(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         log.sending.give_up();
@@ -189,6 +191,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Ends the consumers and readers of a log.
     fn stop_reading(&mut self, id: LogId, why: &Refusal) {
         let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         let readers = std::mem::take(&mut log.readers);
@@ -233,6 +236,7 @@ impl Log {
             return Ok(());
         }
         let Some(found) = read(record, self.id) else {
+            // Input: bytes that are no batch of the log.
             counts.damage += 1;
             self.scan.newest.push(Entry::lost(record));
             return Ok(());

@@ -218,6 +218,7 @@ impl Sending {
                 return;
             }
             let Some(pending) = self.pending.pop_front() else {
+                // Input: the last append, which was looked at.
                 return;
             };
             let t = pending.t;

@@ -93,6 +93,7 @@ impl<B: Brokers> KafkaStorage<B> {
     fn fill_sweep(&mut self, at: usize) {
         let sweep = &mut self.sweeps[at];
         let Some(log) = self.logs.get(&sweep.log) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         let mut taken = Vec::new();
@@ -138,6 +139,7 @@ impl<B: Brokers> KafkaStorage<B> {
             };
             let places = self.behind(log).map(|(_, place)| place);
             let Some(place) = places.filter(|place| !is_met(*place)).min() else {
+                // Input: a log whose readers will all be met.
                 continue;
             };
             match own {
@@ -186,6 +188,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     fn begin_sweep(&mut self, id: LogId, slot: Slot, from: Offset) {
         let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
             return;
         };
         let (partition, from) = (log.partition.clone(), from.max(log.low));
@@ -247,6 +250,7 @@ impl Log {
             return Entry::void(record);
         }
         let Some(found) = read(record, self.id) else {
+            // Input: bytes that are no batch of the log.
             return Entry::lost(record);
         };
         let left_out = self.scan.marks.get(&record.offset).copied();

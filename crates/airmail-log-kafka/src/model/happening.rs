@@ -58,6 +58,7 @@ impl Cluster {
     ) {
         let (clock_ms, now) = (self.clock_ms(), self.now.mono);
         let Some(partition) = self.partition(&to) else {
+            // Input: a topic that was deleted.
             return self.report(client, token, &to, Err(Unstored("no such topic".into())));
         };
         let stopped = partition.stopped_until;
@@ -96,6 +97,7 @@ impl Cluster {
         }
         let again = (token.is_some() && self.happens(self.faults.twice)).then(|| record.clone());
         let Some(partition) = self.partition(&to) else {
+            // Input: a topic that was deleted.
             return;
         };
         let produced = partition.append(record, clock_ms);
@@ -152,6 +154,7 @@ impl Cluster {
     fn fetch(&mut self, client: ClientId, id: ConsumerId) {
         let consumer = self.clients.get(&client).and_then(|c| c.consumers.get(&id));
         let Some((of, position)) = consumer.map(|c| (c.partition.clone(), c.position)) else {
+            // Input: a client that has died, or has stopped its consumer.
             return;
         };
         let now = self.now.mono;
@@ -161,9 +164,11 @@ impl Cluster {
             return self.at(until, Event::Fetch(client, id));
         }
         let Some(of) = self.clients.get_mut(&client) else {
+            // Input: a client that has died, or has stopped its consumer.
             return;
         };
         let Some(consumer) = of.consumers.get_mut(&id) else {
+            // Input: a client that has died, or has stopped its consumer.
             return;
         };
         consumer.is_fetching = false;
@@ -200,15 +205,18 @@ impl Cluster {
         taken: &mut Vec<Taken>,
     ) -> bool {
         let Some(of) = self.clients.get_mut(&client) else {
+            // Input: a client that has died, or has stopped its consumer.
             return false;
         };
         let Some(consumer) = of.consumers.get_mut(&id).filter(|c| !c.is_over) else {
+            // Input: a client that has died, or has stopped its consumer.
             return false;
         };
         consumer.is_told = false;
         let topic = self.topics.get(&consumer.partition.topic);
         let number = usize::from(consumer.partition.number.0);
         let Some(partition) = topic.and_then(|topic| topic.partitions.get(number)) else {
+            // Input: a topic that was deleted.
             return false;
         };
         if consumer.position < partition.low() {
@@ -220,6 +228,7 @@ impl Cluster {
         while bytes < bytes_max {
             let next = partition.from(consumer.position);
             let Some(record) = next.filter(|record| record.offset < consumer.visible) else {
+                // Input: a consumer that has come to the end.
                 consumer.position = consumer.position.max(consumer.visible);
                 if std::mem::take(&mut consumer.is_end_due) {
                     let next = consumer.position;
@@ -242,6 +251,7 @@ impl Cluster {
         let back = self.draw(3);
         let now = self.now.mono;
         let Some(partition) = self.partition(about) else {
+            // Input: a topic that was deleted.
             return Some(Answer::Failed(Failure::NoTopic));
         };
         if is_lost || partition.stopped_until > now {

@@ -29,7 +29,7 @@ struct Client {
     count: u64,
     /// Without an ack: sequence and text.
     unanswered: VecDeque<(u64, String)>,
-    /// How many of them are sent at this node.
+    /// Number of them that are sent at this node.
     sent: usize,
     under_way: BTreeMap<Tag, u64>,
     is_refused: bool,
@@ -143,9 +143,9 @@ struct World {
     provisions: Provisions,
     nodes: Vec<Node>,
     clients: Vec<Client>,
-    /// Acks of clients that ended their epochs are kept by the clients.
+    /// Clients go to other nodes, and nodes die; else records are lost alone, and partitions stop.
     may_move: bool,
-    /// What readers of nodes that were restarted had heard.
+    /// Deliveries to readers of nodes that were restarted.
     heard: Vec<Heard>,
 }
 
