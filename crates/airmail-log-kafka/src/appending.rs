@@ -18,11 +18,10 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a batch that was handed over, and will be reported.
             return;
         };
-        let held = self.config.durability();
         match self.logs.get_mut(&id) {
             Some(log) if log.is_open => {
                 log.sending.refuse(t, stamp, why);
-                log.sending.answer(held, &mut self.out);
+                self.answer_appends(id);
             }
             _ => self.out.push(Completion::Refused { t, why }),
         }
@@ -99,13 +98,38 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     pub(crate) fn reported(&mut self, id: LogId, token: Token, result: Result<Produced, Unstored>) {
-        let (now, held) = (self.now.mono, self.config.durability());
+        let now = self.now.mono;
         let Some(log) = self.logs.get_mut(&id) else {
             // Input: a report of an append of a log that was deleted.
             return;
         };
         if log.sending.report(token, result, now) {
-            log.sending.answer(held, &mut self.out);
+            self.answer_appends(id);
+        }
+    }
+
+    /// Answers the appends of a log that can be answered by now.
+    pub(crate) fn answer_appends(&mut self, id: LogId) {
+        let (now, held) = (self.now.mono, self.config.durability());
+        let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that was deleted meanwhile.
+            return;
+        };
+        let seen = (&log.scan.producers, log.scan.next());
+        log.sending.answer(held, seen, now, &mut self.out);
+        match log.sending.proof_deadline() {
+            Some(at) => self.work.unproven.insert(id, at),
+            None => self.work.unproven.remove(&id),
+        };
+    }
+
+    /// Answers appends whose records are not read in time.
+    pub(crate) fn give_up_proofs(&mut self) {
+        let unproven = self.work.unproven.iter();
+        let due = unproven.filter(|(_, at)| **at <= self.now.mono);
+        let due: Vec<LogId> = due.map(|(log, _)| *log).collect();
+        for id in due {
+            self.answer_appends(id);
         }
     }
 }

@@ -49,13 +49,29 @@ impl Default for KnownBounds {
     }
 }
 
+/// The most holes of a producer that are told apart.
+const HOLES_MAX: usize = 8;
+
 /// The last record of a producer that was not left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Last {
     epoch: ProducerEpoch,
     /// The sequence of the last message.
     sequence: u64,
     at: Offset,
+    /// Ranges of sequences below it that never came, first and last, ascending. No verdict goes by them.
+    holes: Vec<(u64, u64)>,
+}
+
+impl Last {
+    fn hole(&mut self, first: u64, last: u64) {
+        self.holes.push((first, last));
+        if self.holes.len() > HOLES_MAX {
+            // What lies between counts as missing, too: that is the safe side.
+            let (_, end) = self.holes.remove(1);
+            self.holes[0].1 = end;
+        }
+    }
 }
 
 /// The facts of a record that its verdict needs.
@@ -113,6 +129,18 @@ impl Producers {
         Some((last.epoch, last.sequence))
     }
 
+    /// Whether every message of a batch is in the log and was not left out, be it in this record or in a copy before it:
+    /// so far as is known, where it is said that one is.
+    #[must_use]
+    pub fn holds(&self, stamp: &ProducerStamp, messages: u32) -> bool {
+        let first = stamp.sequence.0;
+        let last = first.saturating_add(u64::from(messages.max(1)) - 1);
+        self.known.get(&stamp.id).is_some_and(|of| {
+            let is_missing = |hole: &(u64, u64)| hole.0 <= last && first <= hole.1;
+            of.epoch == stamp.epoch && last <= of.sequence && !of.holes.iter().any(is_missing)
+        })
+    }
+
     /// Takes the log's next record. Number of its first messages that are left out: 0 for none, all of them for a copy.
     pub fn take(&mut self, record: &RecordFacts) -> u32 {
         self.latest_ms = self.latest_ms.max(record.appended_ms);
@@ -124,7 +152,7 @@ impl Producers {
             // Input: a batch that asks for no recognition of its retries.
             return 0;
         };
-        let last = self.known.get(&stamp.id).copied();
+        let last = self.known.get(&stamp.id);
         let first = stamp.sequence.0;
         let left_out = match last {
             Some(last) if stamp.epoch < last.epoch => record.messages.into(),
@@ -135,19 +163,33 @@ impl Producers {
         };
         let left_out = u32::try_from(left_out).map_or(record.messages, |n| n.min(record.messages));
         if left_out < record.messages {
-            if let Some(last) = last {
-                self.by_place.remove(&last.at);
-            }
-            let last = Last {
-                epoch: stamp.epoch,
-                sequence: first.saturating_add(u64::from(record.messages) - 1),
-                at: record.offset,
-            };
-            self.known.insert(stamp.id, last);
-            self.by_place
-                .insert(record.offset, (stamp.id, self.latest_ms));
+            self.note(record.offset, stamp, record.messages);
         }
         left_out
+    }
+
+    /// Takes note of a batch that is not left out.
+    fn note(&mut self, at: Offset, stamp: ProducerStamp, messages: u32) {
+        let first = stamp.sequence.0;
+        let before = self.known.remove(&stamp.id);
+        if let Some(before) = &before {
+            self.by_place.remove(&before.at);
+        }
+        let same = before.filter(|before| before.epoch == stamp.epoch);
+        let next = same
+            .as_ref()
+            .map_or(0, |same| same.sequence.saturating_add(1));
+        let mut last = Last {
+            epoch: stamp.epoch,
+            sequence: first.saturating_add(u64::from(messages.max(1)) - 1),
+            at,
+            holes: same.map(|same| same.holes).unwrap_or_default(),
+        };
+        if first > next {
+            last.hole(next, first - 1);
+        }
+        self.known.insert(stamp.id, last);
+        self.by_place.insert(at, (stamp.id, self.latest_ms));
     }
 
     /// Forgets whoever is too old, or too many, at this place.
@@ -255,6 +297,29 @@ mod tests {
         );
         known.take(&facts(8, HOUR_MS + 1, (9, 1, 2), 1));
         assert_eq!(known.len(), 2, "the old ones");
+        known.check();
+    }
+
+    #[test]
+    fn a_batch_that_was_left_out_for_its_successor_is_not_held() {
+        let mut known = Producers::new(KnownBounds::default());
+        let stamp = |sequence| facts(0, 0, (5, 1, sequence), 1).stamp.unwrap();
+        for (offset, sequence) in [(1, 0), (2, 1), (3, 3)] {
+            known.take(&facts(offset, 0, (5, 1, sequence), 1));
+        }
+        let held = [0, 1, 2, 3, 4].map(|sequence| known.holds(&stamp(sequence), 1));
+        assert_eq!(held, [true, true, false, true, false]);
+        assert_eq!(known.take(&facts(4, 0, (5, 1, 2), 1)), 1);
+        assert!(!known.holds(&stamp(2), 1), "it came too late");
+        assert!(!known.holds(&stamp(1), 2) && known.holds(&stamp(0), 2));
+        for n in 0..40 {
+            known.take(&facts(5 + n, 0, (5, 1, 5 + 2 * n), 1));
+        }
+        assert!(
+            (0..40).all(|n| !known.holds(&stamp(4 + 2 * n), 1)),
+            "many holes"
+        );
+        assert!(known.holds(&stamp(83), 1));
         known.check();
     }
 

@@ -99,6 +99,9 @@ impl<B: Brokers> KafkaStorage<B> {
             }
         }
         self.stirred.insert(id);
+        if self.work.unproven.contains_key(&id) {
+            self.answer_appends(id);
+        }
         has_more
     }
 
@@ -182,7 +185,10 @@ impl<B: Brokers> KafkaStorage<B> {
             return;
         };
         log.sending.give_up();
-        log.sending.answer(self.config.durability(), &mut self.out);
+        let seen = (&log.scan.producers, log.scan.next());
+        let held = self.config.durability();
+        log.sending.answer(held, seen, self.now.mono, &mut self.out);
+        self.work.unproven.remove(&id);
         let waiters = log.asking.give_up();
         self.unanswered(id, waiters, why);
         self.work.retries.remove(&id);

@@ -11,6 +11,11 @@
 //!   unknown outcome, and nothing more of that epoch is taken: else it could be stored once more behind its successor,
 //!   and be acknowledged though no reader will see it.
 //! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
+//! - A producer's batch is acknowledged when the log is *read through* to its record, and shows that it is held: there,
+//!   or in a copy before. A client that has come from another node sends again what it has no answer for, and the other
+//!   node may have lost one of those alone while the next one is on its way: then the copy that is stored here is left
+//!   out, for its successor was first. If that, or the reading itself, does not come in [`PROOF`], the outcome is
+//!   unknown.
 //!
 //! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
 //! before it, and is judged only then.
@@ -32,6 +37,8 @@ use std::time::Duration;
 const SENDERS_MAX: usize = 100_000;
 /// Most bytes under way of one log.
 pub(crate) const LOG_BYTES_MAX: u64 = 8 << 20;
+/// Longest time from a report until the log is read through to its record.
+const PROOF: Duration = Duration::from_secs(10);
 /// Time without a report after which a log counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 /// Microseconds of a millisecond.
@@ -53,7 +60,7 @@ struct Sender {
 #[derive(Debug)]
 enum Fate {
     UnderWay(Token),
-    Reported(Result<Produced, Unstored>),
+    Reported(Result<Produced, Unstored>, Mono),
     Refused(Refusal),
 }
 
@@ -207,22 +214,36 @@ impl Sending {
         };
         self.progress = now;
         self.bytes = self.bytes.saturating_sub(pending.bytes);
-        pending.fate = Fate::Reported(result);
+        pending.fate = Fate::Reported(result, now);
         true
     }
 
-    /// Gives the answers that are due, in the order of the calls.
-    pub(crate) fn answer(&mut self, held: Durability, out: &mut Vec<Completion>) {
+    /// Gives the answers that are due, in the order of the calls. `seen` is what the log shows before `read`.
+    pub(crate) fn answer(
+        &mut self,
+        held: Durability,
+        (seen, read): (&Producers, Offset),
+        now: Mono,
+        out: &mut Vec<Completion>,
+    ) {
         while let Some(pending) = self.pending.front() {
-            if matches!(pending.fate, Fate::UnderWay(_)) {
-                return;
+            match &pending.fate {
+                Fate::UnderWay(_) => return,
+                Fate::Reported(Ok(stored), at)
+                    if pending.stamp.is_some()
+                        && stored.offset >= read
+                        && now.since(*at) < PROOF =>
+                {
+                    return;
+                }
+                Fate::Reported(..) | Fate::Refused(_) => {}
             }
             let Some(pending) = self.pending.pop_front() else {
                 // Input: the last append, which was looked at.
                 return;
             };
             let t = pending.t;
-            out.push(match self.judge(pending) {
+            out.push(match self.judge(pending, seen, read) {
                 Ok((extent, at)) => Completion::Appended {
                     t,
                     extent,
@@ -237,11 +258,24 @@ impl Sending {
         self.forget();
     }
 
-    fn judge(&mut self, pending: Pending) -> Result<(Extent, AppendTime), Refusal> {
+    /// When the first append is given up though it is reported, if it is.
+    pub(crate) fn proof_deadline(&self) -> Option<Mono> {
+        match &self.pending.front()?.fate {
+            Fate::Reported(_, at) => Some(at.plus(PROOF)),
+            Fate::UnderWay(_) | Fate::Refused(_) => None,
+        }
+    }
+
+    fn judge(
+        &mut self,
+        pending: Pending,
+        seen: &Producers,
+        read: Offset,
+    ) -> Result<(Extent, AppendTime), Refusal> {
         let result = match pending.fate {
             Fate::Refused(why) => return Err(why),
             Fate::UnderWay(_) => return Err(Refusal::OutcomeUnknown),
-            Fate::Reported(result) => result,
+            Fate::Reported(result, _) => result,
         };
         let last = self.last;
         let stored = result.ok().filter(|stored| {
@@ -249,6 +283,12 @@ impl Sending {
                 && stored.appended_ms.saturating_sub(pending.sent_ms) <= STALE_MS
         });
         self.last = stored.map_or(last, |stored| Some(stored.offset));
+        let is_held = |stored: &Produced| {
+            let stamp = pending.stamp.as_ref();
+            let is_shown = |stamp| stored.offset < read && seen.holds(stamp, pending.messages);
+            stamp.is_none_or(is_shown)
+        };
+        let stored = stored.filter(is_held);
         if let Some(stamp) = pending.stamp
             && let Some(sender) = self.senders.get_mut(&stamp.id)
         {
@@ -270,7 +310,7 @@ impl Sending {
         self.bytes = 0;
         for pending in &mut self.pending {
             if matches!(pending.fate, Fate::UnderWay(_)) {
-                pending.fate = Fate::Reported(Err(Unstored("given up".into())));
+                pending.fate = Fate::Reported(Err(Unstored("given up".into())), Mono(0));
             }
         }
     }
@@ -299,12 +339,14 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::producers::RecordFacts;
 
     const EPOCH: u32 = 1;
 
     struct World {
         sending: Sending,
         seen: Producers,
+        stamps: BTreeMap<Token, ProducerStamp>,
         token: u64,
         offset: u64,
     }
@@ -314,6 +356,7 @@ mod tests {
             World {
                 sending: Sending::default(),
                 seen: Producers::default(),
+                stamps: BTreeMap::new(),
                 token: 0,
                 offset: 0,
             }
@@ -339,6 +382,7 @@ mod tests {
                 bytes: 10,
                 sent_ms: 0,
             };
+            self.stamps.insert(append.token, stamp);
             self.sending.handed_over(Tag(self.token), append, Mono(0));
             self.sending.check();
             Ok(append.token)
@@ -355,13 +399,28 @@ mod tests {
             } else {
                 Err(Unstored("?".into()))
             };
+            if is_stored && !self.seen.holds(&self.stamps[&token], 1) {
+                self.see(token);
+            }
             assert!(self.sending.report(token, result, Mono(0)));
             self.answers()
         }
 
+        /// The log shows an append.
+        fn see(&mut self, token: Token) {
+            self.seen.take(&RecordFacts {
+                offset: Offset(token.0),
+                appended_ms: 0,
+                sent_ms: 0,
+                stamp: Some(self.stamps[&token]),
+                messages: 1,
+            });
+        }
+
         fn answers(&mut self) -> Vec<Result<u64, Refusal>> {
             let mut out = Vec::new();
-            self.sending.answer(Durability::OS, &mut out);
+            let seen = (&self.seen, Offset(self.offset + 1));
+            self.sending.answer(Durability::OS, seen, Mono(0), &mut out);
             self.sending.check();
             let answers = out.into_iter().map(|answer| match answer {
                 Completion::Appended { t, .. } => Ok(t.0),
@@ -376,7 +435,9 @@ mod tests {
     fn an_error_makes_everything_behind_it_unknown_until_a_new_epoch() {
         let mut world = World::new();
         let tokens = [0, 1, 2].map(|n| world.send(EPOCH, n).unwrap());
-        // The later ones succeed, and are told first.
+        // The later one succeeds, and is told first.
+        world.see(tokens[0]);
+        world.see(tokens[2]);
         assert_eq!(world.report(tokens[2], true), []);
         assert_eq!(world.report(tokens[0], true), [Ok(1)]);
         let unknown = || Err(Refusal::OutcomeUnknown);
@@ -386,7 +447,7 @@ mod tests {
         }
         let token = world.send(EPOCH + 1, 0).unwrap();
         assert_eq!(world.report(token, true), [Ok(4)]);
-        assert_eq!(world.send(EPOCH, 1), Err(Refusal::OutcomeUnknown));
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::Fenced));
     }
 
     #[test]
@@ -414,7 +475,7 @@ mod tests {
         let mut world = World::new();
         assert!(world.send(EPOCH, 0).is_ok());
         assert!(world.send(EPOCH, 5).is_err());
-        let facts = crate::producers::RecordFacts {
+        let facts = RecordFacts {
             offset: Offset(9),
             appended_ms: 0,
             sent_ms: 0,
@@ -431,7 +492,7 @@ mod tests {
         let mut world = World::new();
         assert!(world.send(2, 0).is_ok());
         assert_eq!(world.send(1, 0), Err(Refusal::Fenced));
-        let facts = crate::producers::RecordFacts {
+        let facts = RecordFacts {
             offset: Offset(9),
             appended_ms: 0,
             sent_ms: 0,
@@ -458,8 +519,59 @@ mod tests {
             offset: Offset(1),
             appended_ms: STALE_MS + 1,
         };
+        world.offset = 1;
         assert!(world.sending.report(token, Ok(late), Mono(0)));
         assert_eq!(world.answers(), [Err(Refusal::OutcomeUnknown)]);
+    }
+
+    #[test]
+    fn a_batch_that_is_left_out_for_its_successor_is_not_acknowledged() {
+        let mut world = World::new();
+        let token = world.send(EPOCH, 0).unwrap();
+        // Another node has lost it, and stored the next one.
+        let other = RecordFacts {
+            offset: Offset(1),
+            appended_ms: 0,
+            sent_ms: 0,
+            stamp: Some(World::stamp(EPOCH, 1)),
+            messages: 1,
+        };
+        world.seen.take(&other);
+        world.offset = 1;
+        assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::OutcomeUnknown));
+    }
+
+    #[test]
+    fn a_batch_is_acknowledged_when_the_log_shows_it_or_is_unknown_when_it_does_not() {
+        let mut world = World::new();
+        let tokens = [0, 1].map(|n| world.send(EPOCH, n).unwrap());
+        let stored = |offset| Produced {
+            offset: Offset(offset),
+            appended_ms: 0,
+        };
+        for (token, offset) in [(tokens[0], 1), (tokens[1], 2)] {
+            assert!(world.sending.report(token, Ok(stored(offset)), Mono(0)));
+        }
+        assert_eq!(world.answers(), []);
+        world.see(tokens[0]);
+        world.offset = 1;
+        assert_eq!(world.answers(), [Ok(1)]);
+        let late = Mono(0).plus(PROOF);
+        assert_eq!(world.sending.proof_deadline(), Some(late));
+        let mut out = Vec::new();
+        let seen = (&world.seen, Offset(2));
+        world.sending.answer(Durability::OS, seen, late, &mut out);
+        let is_unknown = |answer: &Completion| {
+            matches!(
+                answer,
+                Completion::Refused {
+                    why: Refusal::OutcomeUnknown,
+                    ..
+                }
+            )
+        };
+        assert!(out.len() == 1 && out.iter().all(is_unknown), "{out:?}");
     }
 
     #[test]

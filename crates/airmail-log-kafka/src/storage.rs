@@ -79,6 +79,8 @@ pub(crate) struct Work {
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
     /// Logs whose beginning is looked for again, and when.
     pub(crate) retries: BTreeMap<LogId, Mono>,
+    /// Logs whose next append is reported and not yet read, and until when that is waited for.
+    pub(crate) unproven: BTreeMap<LogId, Mono>,
     /// Logs that have something to be read through.
     pub(crate) readable: BTreeSet<LogId>,
     /// Readers that want what is not among the newest.
@@ -302,6 +304,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
                 break;
             }
         }
+        self.give_up_proofs();
         is_busy |= self.arrive() || !self.stirred.is_empty();
         if self.work.is_closing {
             self.go_on_closing();
@@ -313,7 +316,8 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
         if is_busy || !self.work.due.is_empty() && self.start.is_over() {
             return Some(now.mono);
         }
-        for own in [self.arrivals_deadline(), self.start.deadline()] {
+        let unproven = self.work.unproven.values().copied().min();
+        for own in [self.arrivals_deadline(), self.start.deadline(), unproven] {
             deadline = deadline.into_iter().chain(own).min();
         }
         deadline
