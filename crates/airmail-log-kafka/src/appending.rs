@@ -73,6 +73,7 @@ impl<B: Brokers> KafkaStorage<B> {
             sent_ms,
         };
         self.open_log(id)?.sending.handed_over(t, append, now);
+        self.work.under_way_bytes += bytes;
         Ok(())
     }
 
@@ -84,9 +85,8 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         let queue = self.config.queue_bytes;
         let now = self.now.mono;
-        let all: u64 = self.logs.values().map(|log| log.sending.bytes()).sum();
         let own = log.sending.bytes();
-        let free = queue.saturating_sub(all);
+        let free = queue.saturating_sub(self.work.under_way_bytes);
         if own > 0 && own + bytes > LOG_BYTES_MAX.min(free / 2) || bytes > free {
             return false;
         }
@@ -103,7 +103,9 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a report of an append of a log that was deleted.
             return;
         };
+        let before = log.sending.bytes();
         if log.sending.report(token, result, now) {
+            self.work.under_way_bytes -= before - log.sending.bytes();
             self.answer_appends(id);
         }
     }

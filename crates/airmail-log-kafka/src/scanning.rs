@@ -184,6 +184,7 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
+        self.work.under_way_bytes -= log.sending.bytes();
         log.sending.give_up();
         let seen = (&log.scan.producers, log.scan.next());
         let held = self.config.durability();

@@ -12,7 +12,8 @@
 //! - [`scanning`](crate::scanning), [`sweeping`](crate::sweeping), [`giving`](crate::giving): reading.
 //!
 //! Invariants are those of its parts ([`Log`], [`Sending`](crate::sending::Sending),
-//! [`Producers`](crate::producers::Producers)), and `few_sweeps`: there are never more sweeps than the settings say.
+//! [`Producers`](crate::producers::Producers)), and two of the whole. `few_sweeps`: there are never more sweeps than the
+//! settings say. `counted_queue`: the bytes under way are those of all logs.
 
 use crate::brokers::{Brokers, ConsumerId, Order, Partition, Question, Token, Told};
 use crate::changing::Changes;
@@ -85,6 +86,8 @@ pub(crate) struct Work {
     pub(crate) readable: BTreeSet<LogId>,
     /// Readers that want what is not among the newest.
     pub(crate) behind: BTreeSet<ReaderKey>,
+    /// Bytes of the appends of all logs without a report.
+    pub(crate) under_way_bytes: u64,
     /// Number of topics named so far.
     pub(crate) nonces: u64,
     pub(crate) is_closing: bool,
@@ -258,6 +261,12 @@ impl<B: Brokers> KafkaStorage<B> {
         for log in self.logs.values() {
             log.check();
         }
+        let bytes = self.logs.values().map(|log| log.sending.bytes());
+        assert_eq!(
+            bytes.sum::<u64>(),
+            self.work.under_way_bytes,
+            "counted_queue"
+        );
         let most = usize::from(self.config.catch_up_readers.max(1));
         assert!(self.sweeps.len() <= most, "few_sweeps");
     }
