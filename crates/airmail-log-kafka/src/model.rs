@@ -1,7 +1,7 @@
 //! A model of brokers in memory: what Kafka may do, seeded, without Kafka.
 //!
 //! Several clients share one cluster, as nodes share one Kafka: each [`ModelBrokers`] is a client, with a queue of
-//! its own. Time is the argument of [`Brokers::poll`]; every delay is a number of nanoseconds of it, and everything
+//! its own. Time is the argument of [`Brokers::poll`](crate::brokers::Brokers::poll); every delay is a number of nanoseconds of it, and everything
 //! that is drawn comes from the seed, so that one seed is one history.
 //!
 //! It keeps what Kafka promises (a partition's order, a record that is told is stored, consumers see nothing from
@@ -10,8 +10,8 @@
 //! change and with them the clock, an old leader answers, partitions are dead for a while, records go by retention
 //! and compaction, and an unclean election cuts a partition. [`Faults`] has the shares.
 //!
-//! - [`cluster`]: the brokers, and what is under way. [`happening`]: what that does. [`partition`]: one partition.
-//!   [`client`]: a client's side.
+//! - `cluster`: the brokers, and what is under way. `happening`: what that does. `partition`: one partition.
+//!   `client`: a client's side.
 
 mod client;
 mod cluster;

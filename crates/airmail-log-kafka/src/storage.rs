@@ -4,14 +4,14 @@
 //! calls, of what the brokers tell, and of the time that each poll is given. Its parts are files beside this one, each
 //! with its share of the methods:
 //!
-//! - [`start`](crate::start): the cluster's own topics, and the rows about logs.
-//! - [`provisioning`](crate::provisioning), [`changing`](crate::changing), [`removing`](crate::removing): what makes, opens, renews, trims and
+//! - `start`: the cluster's own topics, and the rows about logs.
+//! - `provisioning`, `changing`, `removing`: what makes, opens, renews, trims and
 //!   deletes logs; one change of a log at a time.
-//! - [`appending`](crate::appending): appends and their reports.
-//! - [`bounds`](crate::bounds): questions about a log's ends, and the calls that need them.
-//! - [`scanning`](crate::scanning), [`sweeping`](crate::sweeping), [`giving`](crate::giving): reading.
+//! - `appending`: appends and their reports.
+//! - `bounds`: questions about a log's ends, and the calls that need them.
+//! - `scanning`, `sweeping`, `giving`: reading.
 //!
-//! Invariants are those of its parts ([`Log`], [`Sending`](crate::sending::Sending),
+//! Invariants are those of its parts (`Log`, `Sending`,
 //! [`Producers`](crate::producers::Producers)), and two of the whole. `few_sweeps`: there are never more sweeps than the
 //! settings say. `counted_queue`: the bytes under way are those of all logs.
 
