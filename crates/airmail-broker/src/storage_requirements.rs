@@ -15,6 +15,8 @@ pub enum UnfitStorage {
         /// When the storage recognises retries.
         dedup: Dedup,
     },
+    /// It has to make something before a namespace is there. A shard makes namespaces without.
+    Provisions,
 }
 
 impl fmt::Display for UnfitStorage {
@@ -27,6 +29,9 @@ impl fmt::Display for UnfitStorage {
                 Numbering::Dense,
                 Numbering::Sparse
             ),
+            UnfitStorage::Provisions => {
+                f.write_str("the log storage's capability provisions is true, a shard needs false")
+            }
         }
     }
 }
@@ -43,6 +48,7 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         // whose they may be, what a namespace may ask for, and how late subscribers are read for.
         clock: _,
         many_writers: _,
+        provisions,
         strongest: _,
         topic_index: _,
         // Never relied on: no reader begins beyond its log's end, nothing is sealed or healed.
@@ -52,6 +58,9 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
     } = *capabilities;
     if dedup == Dedup::AtRead && numbering == Numbering::Dense {
         return Err(UnfitStorage::Numbering { dedup });
+    }
+    if provisions {
+        return Err(UnfitStorage::Provisions);
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ use crate::config::ShardConfig;
 use crate::link::{Answer, FromTower, ToTower};
 use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
-use airmail_model::{Extent, Incarnation, LogId, Now};
+use airmail_model::{Extent, Incarnation, LogId, Now, bug};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
@@ -245,6 +245,11 @@ impl Tower {
             }
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
+            Completion::Provisioned { .. } => {
+                bug!(
+                    "{completion:?} was not asked for: the shard takes no storage that provisions"
+                );
+            }
         }
     }
 

@@ -312,7 +312,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for TowersStorage<P> {
                 self.note(*t, Asked::Open(*log));
             }
             Call::Delete { t, log, .. } => self.note(*t, Asked::Delete(*log)),
-            Call::FindTime { t, log, .. }
+            Call::Provision { t, log, .. }
+            | Call::FindTime { t, log, .. }
             | Call::Bounds { t, log }
             | Call::Topics { t, log, .. }
             | Call::Trim { t, log, .. }

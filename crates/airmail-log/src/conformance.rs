@@ -16,6 +16,7 @@ pub mod numbering;
 pub mod places;
 mod polling;
 pub mod producers;
+mod provisioning;
 mod reader;
 pub mod reading;
 pub mod reopening;

@@ -133,11 +133,15 @@ impl<S: LogStorage> LogStorage for Routed<S> {
             seal: all.seal && part.seal,
             heal: all.heal && part.heal,
             many_writers: all.many_writers || part.many_writers,
+            provisions: all.provisions || part.provisions,
         })
     }
 
     fn submit(&mut self, mut call: Call) {
         let place = match &mut call {
+            Call::Provision { log, spec, .. } => {
+                self.named(*log, std::mem::take(&mut spec.storage))
+            }
             Call::Open { log, spec, .. } => {
                 let (log, name) = (*log, std::mem::take(&mut spec.storage));
                 let place = self.named(log, name);

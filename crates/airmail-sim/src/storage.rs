@@ -26,7 +26,7 @@ use airmail_log::journal::JournalStorage;
 use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
-    Retention, Sequence, StorageName, Synced, Wall,
+    Provisions, Retention, Sequence, StorageName, Synced, Wall,
 };
 use line::Line;
 use reader::Reader;
@@ -351,6 +351,7 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
             epoch: MapEpoch(1),
             as_of: Sequence(1),
             storage: StorageName::FIRST,
+            provisions: Provisions::NONE,
         },
         opened: false,
         incarnation: Incarnation(0),

@@ -201,6 +201,8 @@ pub struct Capabilities {
     pub heal: bool,
     #[prost(bool, tag = "9")]
     pub many_writers: bool,
+    #[prost(bool, tag = "10")]
+    pub provisions: bool,
 }
 /// Nested message and enum types in `Capabilities`.
 pub mod capabilities {
@@ -322,6 +324,9 @@ pub struct LogSpec {
     /// Empty: the first.
     #[prost(string, tag = "6")]
     pub storage: ::prost::alloc::string::String,
+    /// Of the storage's own, at most 64 bytes.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub provisions: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Extent {
@@ -429,7 +434,7 @@ pub struct ToHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "to_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21"
     )]
     pub message: ::core::option::Option<to_host::Message>,
 }
@@ -473,6 +478,8 @@ pub mod to_host {
         Closing(super::Closing),
         #[prost(message, tag = "20")]
         Below(super::Below),
+        #[prost(message, tag = "21")]
+        Provision(super::Provision),
     }
 }
 /// A generation begins: whatever an earlier one asked is void.
@@ -490,6 +497,18 @@ pub struct Below {
     /// The sender's time in microseconds, which comes back in the next heartbeat: so it learns how long the way is.
     #[prost(uint64, tag = "2")]
     pub asked_us: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Provision {
+    #[prost(uint64, tag = "1")]
+    pub tag: u64,
+    /// The first of the logs.
+    #[prost(message, optional, tag = "2")]
+    pub log: ::core::option::Option<LogId>,
+    #[prost(uint32, tag = "3")]
+    pub logs: u32,
+    #[prost(message, optional, tag = "4")]
+    pub spec: ::core::option::Option<LogSpec>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Open {
@@ -685,7 +704,7 @@ pub struct FromHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "from_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21"
     )]
     pub message: ::core::option::Option<from_host::Message>,
 }
@@ -731,7 +750,16 @@ pub mod from_host {
         Lost(super::LogId),
         #[prost(message, tag = "20")]
         Heartbeat(super::Heartbeat),
+        #[prost(message, tag = "21")]
+        Provisioned(super::Provisioned),
     }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Provisioned {
+    #[prost(uint64, tag = "1")]
+    pub tag: u64,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub provisions: ::prost::bytes::Bytes,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Appended {

@@ -8,7 +8,8 @@ use crate::malformed::Malformed;
 use crate::message::OnWire;
 use crate::values::{
     bounds_from_wire, bounds_to_wire, durability_from_wire, durability_to_wire, extent_from_wire,
-    extent_to_wire, log_from_wire, log_of, log_to_wire, need, refusal_from_wire, refusal_to_wire,
+    extent_to_wire, log_from_wire, log_of, log_to_wire, need, provisions_from_wire,
+    provisions_to_wire, refusal_from_wire, refusal_to_wire,
 };
 use airmail_link::{Ancestor, FromHost, Heartbeat};
 use airmail_log::{Completion, GapWhy, ReaderId, Tag, TopicSeen};
@@ -193,6 +194,10 @@ fn told_to_wire(completion: Completion) -> Option<Message> {
             duplicate,
             exact,
         }),
+        Completion::Provisioned { t, provisions } => Message::Provisioned(link_v1::Provisioned {
+            tag: t.0,
+            provisions: provisions_to_wire(&provisions),
+        }),
         Completion::Opened { t, bounds } => Message::Opened(bounds_of(t, bounds)),
         Completion::Bounds { t, bounds } => Message::Bounds(bounds_of(t, bounds)),
         Completion::Refused { t, why } => Message::Refused(link_v1::Refusing {
@@ -259,6 +264,10 @@ fn told_from_wire(message: Message) -> Result<Completion, Malformed> {
             held: durability_from_wire(appended.held)?,
             duplicate: appended.duplicate,
             exact: appended.exact,
+        },
+        Message::Provisioned(provisioned) => Completion::Provisioned {
+            t: Tag(provisioned.tag),
+            provisions: Box::new(provisions_from_wire(&provisioned.provisions)?),
         },
         Message::Opened(opened) => Completion::Opened {
             t: Tag(opened.tag),

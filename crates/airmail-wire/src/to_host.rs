@@ -5,7 +5,9 @@ use crate::link_v1;
 use crate::link_v1::to_host::Message;
 use crate::malformed::Malformed;
 use crate::message::OnWire;
-use crate::values::{log_of, log_to_wire, need, spec_from_wire, spec_to_wire, storage_from_wire};
+use crate::values::{
+    log_of, log_to_wire, narrow, need, spec_from_wire, spec_to_wire, storage_from_wire,
+};
 use airmail_link::ToHost;
 use airmail_log::{Call, Direction, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit};
 use airmail_model::{AppendTime, MapEpoch, Sequence, TopicHash, bug};
@@ -130,6 +132,12 @@ fn call_to_wire(call: Call) -> (Message, Bytes) {
             more: topics.more,
         }),
         Call::Stop { r } => Message::Stop(link_v1::Stop { reader: r.0 }),
+        Call::Provision { t, log, logs, spec } => Message::Provision(link_v1::Provision {
+            tag: t.0,
+            log: Some(log_to_wire(log)),
+            logs: logs.into(),
+            spec: Some(spec_to_wire(&spec)),
+        }),
         Call::Open { t, log, spec } => Message::Open(link_v1::Open {
             tag: t.0,
             log: Some(log_to_wire(log)),
@@ -203,6 +211,12 @@ fn call_from_wire(message: Message, batch: Bytes) -> Result<Call, Malformed> {
             t: Tag(heal.tag),
             log: log_of(heal.log)?,
             copy: Box::new(stored_from_wire(heal.stored, batch)?),
+        },
+        Message::Provision(provision) => Call::Provision {
+            t: Tag(provision.tag),
+            log: log_of(provision.log)?,
+            logs: narrow(provision.logs, "provision.logs")?,
+            spec: Box::new(spec_from_wire(provision.spec)?),
         },
         Message::Open(open) => Call::Open {
             t: Tag(open.tag),

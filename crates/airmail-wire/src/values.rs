@@ -5,8 +5,10 @@ use crate::malformed::Malformed;
 use airmail_log::{Bounds, LogSpec, Refusal};
 use airmail_model::{
     AppendTime, Durability, Extent, GroupId, Holder, Incarnation, Lane, LogId, LogIndex, MapEpoch,
-    NamespaceId, NodeId, ProducerSequence, Retention, Sequence, StorageName, Synced, Term,
+    NamespaceId, NodeId, ProducerSequence, Provisions, Retention, Sequence, StorageName, Synced,
+    Term,
 };
+use bytes::Bytes;
 use std::time::Duration;
 
 /// A field that has to be there.
@@ -96,6 +98,7 @@ pub(crate) fn spec_to_wire(spec: &LogSpec) -> link_v1::LogSpec {
         epoch: spec.epoch.0,
         as_of: spec.as_of.0,
         storage: spec.storage.as_str().to_owned(),
+        provisions: provisions_to_wire(&spec.provisions),
     }
 }
 
@@ -110,7 +113,16 @@ pub(crate) fn spec_from_wire(spec: Option<link_v1::LogSpec>) -> Result<LogSpec, 
         epoch: MapEpoch(spec.epoch),
         as_of: Sequence(spec.as_of),
         storage: storage_from_wire(&spec.storage)?,
+        provisions: provisions_from_wire(&spec.provisions)?,
     })
+}
+
+pub(crate) fn provisions_to_wire(provisions: &Provisions) -> Bytes {
+    Bytes::copy_from_slice(provisions.as_bytes())
+}
+
+pub(crate) fn provisions_from_wire(bytes: &[u8]) -> Result<Provisions, Malformed> {
+    Provisions::new(bytes).ok_or_else(|| Malformed::value("provisions", bytes.len()))
 }
 
 pub(crate) fn storage_from_wire(name: &str) -> Result<StorageName, Malformed> {

@@ -52,6 +52,7 @@ fn offer() -> Offer {
             seal: true,
             heal: false,
             many_writers: false,
+            provisions: false,
         },
         storages: vec![OfferedStorage {
             name: StorageName::new("fast").unwrap(),

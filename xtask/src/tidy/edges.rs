@@ -71,6 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("airmail-link", &["airmail-log", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
+    ("airmail-log-kafka", &["airmail-log", "airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
     ("airmail-membership", &["airmail-model", "airmail-wire"]),
     ("airmail-model", &[]),

@@ -4,12 +4,13 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out, and what all of their tests may use.
-const CORES: [(&str, &[&str]); 14] = [
+const CORES: [(&str, &[&str]); 15] = [
     ("airmail-flow", &[]),
     ("airmail-queueing", &[]),
     ("airmail-model", &[]),
     ("airmail-link", &[]),
     ("airmail-log", &[]),
+    ("airmail-log-kafka", &[]),
     ("airmail-broker", &[]),
     ("airmail-client", &["--no-default-features"]),
     ("airmail-sim", &[]),

@@ -9,13 +9,14 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 6] = [
+const PLACES: [&str; 7] = [
     "crates/airmail-broker/src/catalog",
     "crates/airmail-broker/src/gateway",
     "crates/airmail-broker/src/tower",
     "crates/airmail-client/src/core",
     "crates/airmail-link/src",
     "crates/airmail-log/src/journal",
+    "crates/airmail-log-kafka/src",
 ];
 
 /// Complains of each `let … else` that does not say why it gives up.

@@ -4,7 +4,7 @@
 //! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
 
 use airmail_log::LogSpec;
-use airmail_model::{LogMap, Namespace, NamespaceId, Sequence};
+use airmail_model::{LogMap, Namespace, NamespaceId, Provisions, Sequence};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ impl Entry {
             epoch: self.map.epoch,
             as_of: self.as_of,
             storage: self.namespace.spec.storage,
+            provisions: Provisions::NONE,
         }
     }
 }

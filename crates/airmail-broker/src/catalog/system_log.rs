@@ -7,7 +7,9 @@ use super::{CatalogCore, Phase};
 use crate::storage_refusals;
 use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
 use airmail_model::bug;
-use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention, Sequence, StorageName};
+use airmail_model::{
+    Error, ErrorCode, Extent, LogId, Now, Provisions, Retention, Sequence, StorageName,
+};
 
 /// State of log 0.
 #[derive(Debug, Default)]
@@ -32,6 +34,7 @@ impl CatalogCore {
             epoch: SYSTEM_EPOCH,
             as_of: Sequence(0),
             storage: StorageName::FIRST,
+            provisions: Provisions::NONE,
         }));
     }
 

@@ -360,6 +360,7 @@ impl LogStorage for VecStorage {
             seal: false,
             heal: false,
             many_writers: self.many_writers,
+            provisions: false,
         }
     }
 
@@ -386,6 +387,7 @@ impl LogStorage for VecStorage {
             }
             Call::Seal { t, .. } => self.cannot(t, "seal"),
             Call::Heal { t, .. } => self.cannot(t, "heal"),
+            Call::Provision { t, .. } => self.cannot(t, "provision"),
             Call::Renew { t, log } => self.renew(t, log),
             Call::Delete {
                 t,

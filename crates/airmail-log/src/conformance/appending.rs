@@ -41,7 +41,8 @@ pub fn appends_are_answered_in_call_order_refused_ones_too<S: Subject>(d: &mut D
 
 /// Appends with each durability that the storage has.
 pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>) {
-    let (strongest, dedup) = (d.capabilities().strongest, d.capabilities().dedup);
+    let strongest = d.capabilities().strongest;
+    let is_exact = d.capabilities().dedup.is_exact();
     for durability in Synced::ALL.map(Durability::single) {
         if !strongest.satisfies(durability) {
             continue;
@@ -58,7 +59,7 @@ pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>)
                     strongest.satisfies(held),
                     "{held} where there is {strongest}"
                 );
-                assert_eq!(exact, dedup.is_exact());
+                assert_eq!(exact, is_exact, "stored once for certain");
             }
             other => panic!("an append was answered with {other:?}"),
         }
@@ -315,6 +316,20 @@ pub fn what_it_cannot_do_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
                 assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
             }
             other => panic!("heal was answered with {other:?}"),
+        }
+    }
+    if !can.provisions {
+        let spec = Box::new(spec(can.strongest));
+        match d.ask(|t| Call::Provision {
+            t,
+            log: log(0),
+            logs: 1,
+            spec,
+        }) {
+            Completion::Refused { why, .. } => {
+                assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
+            }
+            other => panic!("provision was answered with {other:?}"),
         }
     }
     let mut denied = vec![Scope {

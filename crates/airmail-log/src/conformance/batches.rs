@@ -4,8 +4,8 @@ use crate::contract::LogSpec;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
-    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, StorageName,
-    TopicName,
+    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Provisions, Retention, Sequence,
+    StorageName, TopicName,
 };
 use bytes::Bytes;
 
@@ -31,6 +31,7 @@ pub fn spec(durability: Durability) -> LogSpec {
         epoch: EPOCH,
         as_of: Sequence(0),
         storage: StorageName::FIRST,
+        provisions: Provisions::NONE,
     }
 }
 

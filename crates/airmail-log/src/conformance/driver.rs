@@ -3,12 +3,13 @@
 //!
 //! These hold in every case: a call is answered once; appends to one log in call order; a reader's
 //! numbers are tiled without holes and overlaps; nothing reaches a reader before its append was
-//! answered; a reader that has ended is silent.
+//! answered, unless others may append; a reader that has ended is silent.
 //!
 //! Numbers that a case gives and gets are counts of records ([`counted`](super::counted)).
 
 use super::batches::{Maker, spec};
 use super::counted::Counted;
+use super::provisioning::Provisioned;
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
@@ -39,6 +40,8 @@ pub struct Driver<'a, S: Subject> {
     /// First numbers of the batches whose append was answered since.
     pub(super) acknowledged: BTreeMap<LogId, BTreeSet<Sequence>>,
     pub(super) readers: BTreeMap<ReaderId, Reader>,
+    pub(super) provisioned: BTreeMap<LogId, Provisioned>,
+    pub(super) has_many_writers: bool,
 }
 
 impl<'a, S: Subject> Driver<'a, S> {
@@ -49,6 +52,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             wall: Wall(1_790_000_000_000_000),
         };
         let storage = subject.fresh(now);
+        let has_many_writers = storage.capabilities().many_writers;
         Driver {
             subject,
             storage: Some(storage),
@@ -63,6 +67,8 @@ impl<'a, S: Subject> Driver<'a, S> {
             found: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             readers: BTreeMap::new(),
+            provisioned: BTreeMap::new(),
+            has_many_writers,
         }
     }
 
@@ -103,8 +109,9 @@ impl<'a, S: Subject> Driver<'a, S> {
     fn submit(&mut self, tag: Tag, call: Call) -> Tag {
         self.unanswered.insert(tag);
         self.asked.extend(call.log().map(|log| (tag, log)));
-        if let Call::Delete { log, .. } = &call {
+        if let Call::Delete { log, as_of, .. } = &call {
             self.deleted.insert(*log);
+            self.provisioned.entry(*log).or_default().delete(*as_of);
         }
         self.storage().submit(call);
         tag
@@ -162,11 +169,10 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Asks for a log to be opened, without waiting.
     pub fn begin_open(&mut self, log: LogId, spec: &LogSpec) -> Tag {
-        self.call(|t| Call::Open {
-            t,
-            log,
-            spec: Box::new(*spec),
-        })
+        match self.provisioned_for(log, spec) {
+            Ok(spec) => self.call(|t| Call::Open { t, log, spec }),
+            Err(refused) => refused,
+        }
     }
 
     /// Bounds of a log.

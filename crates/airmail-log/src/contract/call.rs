@@ -6,8 +6,8 @@
 
 use super::completion::Stored;
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, StorageName,
-    TopicHash,
+    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Provisions, Retention, Sequence,
+    StorageName, TopicHash,
 };
 
 /// Comes back with a call's answer. The caller's choice; unique among calls not yet answered.
@@ -27,6 +27,19 @@ pub struct ReaderId(pub u64);
     reason = "fields are documented by their types and the variant's own text"
 )]
 pub enum Call {
+    /// Makes what the logs of a new map need before its namespace can say that they are there: those of both lanes,
+    /// `logs` of each, from the index of `log` on, with the map, the durability and the retention of `spec`, whose
+    /// place and provisions are not looked at. Only where the storage says so ([`Capabilities::provisions`]). It opens
+    /// nothing, and may be done more than once: what no namespace names is removed by the storage itself, later.
+    /// Answer: `Provisioned`, with what the specs of these logs have to say.
+    ///
+    /// [`Capabilities::provisions`]: super::Capabilities::provisions
+    Provision {
+        t: Tag,
+        log: LogId,
+        logs: u16,
+        spec: Box<LogSpec>,
+    },
     /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
     /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). A spec that is of an earlier place
     /// than the log's own changes nothing: the answer is that of an open log. One that is of an earlier
@@ -128,7 +141,8 @@ impl Call {
     #[must_use]
     pub const fn tag(&self) -> Option<Tag> {
         match self {
-            Call::Open { t, .. }
+            Call::Provision { t, .. }
+            | Call::Open { t, .. }
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
             | Call::Bounds { t, .. }
@@ -146,7 +160,8 @@ impl Call {
     #[must_use]
     pub const fn log(&self) -> Option<LogId> {
         match self {
-            Call::Open { log, .. }
+            Call::Provision { log, .. }
+            | Call::Open { log, .. }
             | Call::Append { log, .. }
             | Call::Read { log, .. }
             | Call::FindTime { log, .. }
@@ -169,7 +184,8 @@ impl Call {
             | Call::Credit { r, .. }
             | Call::Want { r, .. }
             | Call::Stop { r } => Some(*r),
-            Call::Open { .. }
+            Call::Provision { .. }
+            | Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
             | Call::Bounds { .. }
@@ -186,7 +202,8 @@ impl Call {
     /// has none stays as it is.
     pub fn set_tag(&mut self, tag: Tag) {
         match self {
-            Call::Open { t, .. }
+            Call::Provision { t, .. }
+            | Call::Open { t, .. }
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
             | Call::Bounds { t, .. }
@@ -207,7 +224,8 @@ impl Call {
             | Call::Credit { r, .. }
             | Call::Want { r, .. }
             | Call::Stop { r } => *r = reader,
-            Call::Open { .. }
+            Call::Provision { .. }
+            | Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
             | Call::Bounds { .. }
@@ -238,6 +256,9 @@ pub struct LogSpec {
     /// The storage that has the log, by its name among several ([`Routed`](crate::routed::Routed)). None, the
     /// default: the storage that is asked. It goes to that storage without the name.
     pub storage: StorageName,
+    /// Provisions of the storage for the map that the log belongs to. None, the default: where a storage makes nothing
+    /// beforehand, and for log 0.
+    pub provisions: Provisions,
 }
 
 /// Selects the part of a log that a reader gets.

@@ -34,6 +34,11 @@ pub struct Capabilities {
     pub heal: bool,
     /// More than one node may append to a log.
     pub many_writers: bool,
+    /// It makes what a new namespace needs before the namespace is there ([`Call::Provision`]), and opens logs only
+    /// with what it has answered; log 0 is opened without.
+    ///
+    /// [`Call::Provision`]: super::Call::Provision
+    pub provisions: bool,
 }
 
 /// When a producer's retry is recognised (G3).

@@ -3,7 +3,7 @@
 use super::call::{ReaderId, Tag};
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, MapEpoch,
-    ProducerSequence, Sequence,
+    ProducerSequence, Provisions, Sequence,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +16,8 @@ use std::time::Duration;
     reason = "fields are the call's own, documented by their types"
 )]
 pub enum Completion {
+    /// Answers `Provision`.
+    Provisioned { t: Tag, provisions: Box<Provisions> },
     /// Answers `Open` and `Renew`.
     Opened { t: Tag, bounds: Bounds },
     /// Answers `Bounds`.
@@ -80,7 +82,8 @@ impl Completion {
     #[must_use]
     pub const fn tag(&self) -> Option<Tag> {
         match self {
-            Completion::Opened { t, .. }
+            Completion::Provisioned { t, .. }
+            | Completion::Opened { t, .. }
             | Completion::Bounds { t, .. }
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
@@ -110,7 +113,8 @@ impl Completion {
             | Completion::Effective { r, .. }
             | Completion::WantsLost { r }
             | Completion::Ended { r, .. } => Some(*r),
-            Completion::Opened { .. }
+            Completion::Provisioned { .. }
+            | Completion::Opened { .. }
             | Completion::Bounds { .. }
             | Completion::Appended { .. }
             | Completion::Refused { .. }
@@ -126,7 +130,8 @@ impl Completion {
     /// has none stays as it is.
     pub fn set_tag(&mut self, tag: Tag) {
         match self {
-            Completion::Opened { t, .. }
+            Completion::Provisioned { t, .. }
+            | Completion::Opened { t, .. }
             | Completion::Bounds { t, .. }
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
@@ -155,7 +160,8 @@ impl Completion {
             | Completion::Effective { r, .. }
             | Completion::WantsLost { r }
             | Completion::Ended { r, .. } => *r = reader,
-            Completion::Opened { .. }
+            Completion::Provisioned { .. }
+            | Completion::Opened { .. }
             | Completion::Bounds { .. }
             | Completion::Appended { .. }
             | Completion::Refused { .. }

@@ -127,6 +127,12 @@ impl Changing<'_> {
             self.effects.tell(Completion::Refused { t, why });
             return None;
         }
+        if !spec.provisions.is_none() {
+            // Input: an owner that has them of another storage.
+            let why = Refusal::Unsupported("provisions".into());
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
+        }
         if self.logs.tombstones().is_deleted_after(id, spec.as_of) {
             // Input: an owner that has slept, and does not know that the log was deleted.
             let why = Refusal::NoLog;

@@ -5,8 +5,8 @@ use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
 use super::tombstones::Tombstone;
 use crate::contract::LogSpec;
 use airmail_model::{
-    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention,
-    Sequence, StorageName, Synced,
+    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Provisions,
+    Retention, Sequence, StorageName, Synced,
 };
 use bytes::Bytes;
 
@@ -253,6 +253,7 @@ impl<'a> Reader<'a> {
             epoch,
             as_of: Sequence(0),
             storage: StorageName::FIRST,
+            provisions: Provisions::NONE,
         })
     }
 

@@ -106,7 +106,7 @@ pub use recover::OpenError;
 pub use scan::Sound;
 pub use storage::JournalStorage;
 
-use crate::contract::{Call, Completion};
+use crate::contract::{Call, Completion, Refusal, Tag};
 use airmail_model::{Mono, Now, bug};
 use calls::{Calls, Waiting};
 use checkpointer::Checkpointer;
@@ -269,10 +269,8 @@ impl Journal {
             Call::Topics { t, log, page } => self.list_topics(t, log, *page),
             Call::Trim { t, log, before } => self.trim_log(t, log, before),
             Call::Seal { t, log, next } => self.seal_log(t, log, next),
-            Call::Heal { t, .. } => {
-                let why = crate::contract::Refusal::Unsupported("heal".into());
-                self.effects.tell(Completion::Refused { t, why });
-            }
+            Call::Heal { t, .. } => self.cannot(t, "heal"),
+            Call::Provision { t, .. } => self.cannot(t, "provision"),
             Call::Renew { t, log } => self.renew_log(t, log),
             Call::Delete {
                 t,
@@ -281,6 +279,11 @@ impl Journal {
                 storage,
             } => self.delete_log(t, log, as_of, *storage),
         }
+    }
+
+    fn cannot(&mut self, t: Tag, what: &'static str) {
+        let why = Refusal::Unsupported(what.into());
+        self.effects.tell(Completion::Refused { t, why });
     }
 
     /// When to poll again if no file has anything to say.

@@ -90,6 +90,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             seal: true,
             heal: false,
             many_writers: false,
+            provisions: false,
         }
     }
 

@@ -23,6 +23,7 @@ impl StorageRun {
             }
             // Unasked: what they tell is asked for where it matters.
             Completion::Gained { .. } | Completion::Lost { .. } => Ok(()),
+            Completion::Provisioned { t, .. } => mismatch(t, self.calls.remove(&t)),
             Completion::Opened { t, bounds } => match self.calls.remove(&t) {
                 Some(Asked::Open(log)) => self.opened(log, bounds),
                 Some(Asked::OpenLate(log)) => self.opened_late(log),

@@ -110,6 +110,7 @@ fn capabilities_to_wire(capabilities: &Capabilities) -> link_v1::Capabilities {
         seal: capabilities.seal,
         heal: capabilities.heal,
         many_writers: capabilities.many_writers,
+        provisions: capabilities.provisions,
     }
 }
 
@@ -140,5 +141,6 @@ fn capabilities_from_wire(
         seal: capabilities.seal,
         heal: capabilities.heal,
         many_writers: capabilities.many_writers,
+        provisions: capabilities.provisions,
     })
 }

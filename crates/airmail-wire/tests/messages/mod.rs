@@ -9,10 +9,11 @@ use airmail_log::{
     Stored, Tag, TopicPage, TopicSeen, WantEdit,
 };
 use airmail_model::batch::BatchTarget;
+use airmail_model::provisions::PROVISIONS_BYTES_MAX;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Durability, Extent, GroupId, Holder, Incarnation,
     Lane, Limits, LogId, LogIndex, MapEpoch, Message, NamespaceId, NodeId, ProducerSequence,
-    Retention, Sequence, StorageName, Synced, Term, TopicHash, TopicName,
+    Provisions, Retention, Sequence, StorageName, Synced, Term, TopicHash, TopicName,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -97,15 +98,22 @@ fn storage() -> impl Strategy<Value = StorageName> {
 
 fn spec() -> impl Strategy<Value = LogSpec> {
     let retention = (option::of(any::<u64>()), option::of(any::<u64>()));
-    (durability(), retention, epoch(), number(), storage()).prop_map(
-        |(durability, (time_ms, bytes), epoch, as_of, storage)| LogSpec {
+    let storage = (storage(), provisions());
+    (durability(), retention, epoch(), number(), storage).prop_map(
+        |(durability, (time_ms, bytes), epoch, as_of, (storage, provisions))| LogSpec {
             durability,
             retention: Retention { time_ms, bytes },
             epoch,
             as_of,
             storage,
+            provisions,
         },
     )
+}
+
+fn provisions() -> impl Strategy<Value = Provisions> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..=PROVISIONS_BYTES_MAX);
+    bytes.prop_map(|bytes| Provisions::new(&bytes).unwrap())
 }
 
 fn topics() -> impl Strategy<Value = Vec<TopicHash>> {
@@ -197,6 +205,12 @@ fn tagged() -> impl Strategy<Value = Call> {
             copy: Box::new(copy)
         }),
         (tag(), log()).prop_map(|(t, log)| Call::Renew { t, log }),
+        (tag(), log(), any::<u16>(), spec()).prop_map(|(t, log, logs, spec)| Call::Provision {
+            t,
+            log,
+            logs,
+            spec: Box::new(spec)
+        }),
         (tag(), log(), number(), storage()).prop_map(|(t, log, as_of, storage)| Call::Delete {
             t,
             log,
@@ -277,6 +291,10 @@ fn answer() -> impl Strategy<Value = Completion> {
     );
     let topic = ("[a-z/]{0,9}", number()).prop_map(|(name, last)| TopicSeen { name, last });
     prop_oneof![
+        (tag(), provisions()).prop_map(|(t, provisions)| Completion::Provisioned {
+            t,
+            provisions: Box::new(provisions)
+        }),
         (tag(), bounds()).prop_map(|(t, bounds)| Completion::Opened { t, bounds }),
         (tag(), bounds()).prop_map(|(t, bounds)| Completion::Bounds { t, bounds }),
         appended.prop_map(|((t, extent, at), (held, duplicate, exact))| {

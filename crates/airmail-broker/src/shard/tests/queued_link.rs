@@ -19,8 +19,8 @@ use airmail_model::frame::{
     SubscriptionId,
 };
 use airmail_model::{
-    Durability, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Retention, Sequence, StorageName,
-    TopicName, Wall,
+    Durability, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Provisions, Retention, Sequence,
+    StorageName, TopicName, Wall,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -104,6 +104,7 @@ impl QueuedLink {
             epoch: MapEpoch(1),
             as_of: Sequence(1),
             storage: StorageName::FIRST,
+            provisions: Provisions::NONE,
         };
         self.tower(TowerInput::Order(Order::Open { log: LOG, spec }));
         let mut catalog = Catalog::default();

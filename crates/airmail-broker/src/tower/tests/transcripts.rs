@@ -83,6 +83,7 @@ impl Driver {
             numbering: Numbering::Dense,
             clock: AppendClock::Monotone,
             many_writers: false,
+            provisions: false,
             topic_index: true,
             past_end: false,
             seal: false,

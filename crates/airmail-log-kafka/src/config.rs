@@ -1,0 +1,61 @@
+//! Settings of the storage.
+
+use airmail_model::{Durability, Synced};
+use std::time::Duration;
+
+/// Settings. The owner of a storage chooses them; every node of a cluster has the same but for `seed` and the bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaConfig {
+    /// Beginning of the names of all topics, 1 to 64 of `a-z A-Z 0-9 _ -`. Default `airmail`.
+    pub prefix: String,
+    /// The cluster that the logs belong to: incarnations come from it.
+    pub cluster: u64,
+    /// Seed of what has to be unlike everywhere, such as the names of new topics. Of the system's entropy.
+    pub seed: u64,
+    /// Replicas of each partition. Default 3.
+    pub replicas: u8,
+    /// Replicas that must be in sync for a record to be taken (`min.insync.replicas`). Default 2.
+    pub min_insync: u8,
+    /// Whether each record is flushed to the disks before it is acknowledged (`flush.messages=1`). Default: not.
+    pub is_flushed: bool,
+    /// Most by which an append time may be before an earlier one: brokers' clocks differ. Default 5 s.
+    pub skew: Duration,
+    /// Bytes of appends under way, of all logs together. Default 64 MiB.
+    pub queue_bytes: u64,
+    /// Bytes of the newest batches that are kept for each log. Default 4 MiB.
+    pub recent_bytes: u64,
+    /// Consumers that read what is not among the newest. Default 4.
+    pub catch_up_readers: u8,
+}
+
+impl Default for KafkaConfig {
+    fn default() -> KafkaConfig {
+        KafkaConfig {
+            prefix: "airmail".to_owned(),
+            cluster: 0,
+            seed: 0,
+            replicas: 3,
+            min_insync: 2,
+            is_flushed: false,
+            skew: Duration::from_secs(5),
+            queue_bytes: 64 << 20,
+            recent_bytes: 4 << 20,
+            catch_up_readers: 4,
+        }
+    }
+}
+
+impl KafkaConfig {
+    /// Durability of every log: held by as many as must be in sync, each as its system holds what is written.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        Durability {
+            synced: if self.is_flushed {
+                Synced::Fsync
+            } else {
+                Synced::Os
+            },
+            copies: self.min_insync,
+        }
+    }
+}

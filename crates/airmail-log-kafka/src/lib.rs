@@ -1,0 +1,52 @@
+//! Log storage on Apache Kafka: the project's storage contract on an engine for any number of machines.
+//!
+//! A log is a partition of a Kafka topic, and a batch is a record there. Airmail writes no distributed log for
+//! this: Kafka orders, replicates and keeps; what is decided here is how its offsets become numbers, which
+//! copies of a batch are left out when it is read, and what an answer of Kafka does and does not prove.
+//!
+//! ```text
+//! Call ─▶ KafkaStorage ─▶ Brokers: produce, consume, ask, order
+//! Completion ◀─┘      ◀─ Told
+//! ```
+//!
+//! - [`brokers`]: the narrow trait over which everything with Kafka goes, values in and values out. A shell on a
+//!   client library implements it, and so does a model in memory.
+//! - [`place`]: offsets, places and numbers.
+//! - [`producers`]: the rule by which copies are left out when they are read.
+//! - [`storage`]: the storage itself, and the list of its parts.
+//! - `model`, with the feature of that name: brokers in memory, for tests and the simulator.
+//!
+//! No I/O, no clock, no thread: the time is an argument.
+
+#![forbid(unsafe_code)]
+
+mod appending;
+mod asking;
+mod bounds;
+pub mod brokers;
+mod changing;
+pub mod config;
+mod contents;
+mod entry;
+mod giving;
+mod layout;
+mod log;
+mod looking;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
+pub mod place;
+pub mod producers;
+mod provisioning;
+mod reader;
+mod removing;
+mod rows;
+mod scanning;
+mod sending;
+mod start;
+pub mod storage;
+mod sweeping;
+#[cfg(test)]
+mod tests;
+
+pub use config::KafkaConfig;
+pub use storage::KafkaStorage;

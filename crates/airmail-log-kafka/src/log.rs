@@ -1,0 +1,137 @@
+//! One log as the storage has it open: its partition, how far it was read through, and who reads it.
+//!
+//! A log is read through once, in order, by a consumer of the tail's slot, from the first offset that is kept on, and
+//! then for ever: so the producers are known, the copies are marked, and the newest entries are kept for readers. No
+//! reader passes that place, because nobody knows there what is a copy. What is older than the newest entries is read
+//! once more, by a sweep, with the marks as they are.
+//!
+//! Invariants: `marks_before_scan`: every mark is before the place up to which the log is read. `newest_before_scan`:
+//! the newest entries end there.
+
+use crate::asking::Asking;
+use crate::brokers::{ConsumerId, Partition};
+use crate::contents::Contents;
+use crate::entry::Window;
+use crate::layout::MapTopics;
+use crate::place::Offset;
+use crate::producers::{KnownBounds, Producers};
+use crate::reader::ReaderKey;
+use crate::sending::Sending;
+use airmail_log::{Bounds, LogSpec};
+use airmail_model::{AppendTime, Incarnation, LogId, Sequence};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A log that is read through.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// None while it is looked for where to go on.
+    pub(crate) consumer: Option<ConsumerId>,
+    pub(crate) producers: Producers,
+    /// Records of which the first so many messages are copies.
+    pub(crate) marks: BTreeMap<Offset, u32>,
+    pub(crate) contents: Contents,
+    pub(crate) newest: Window,
+    /// There was nothing more when it was looked at last.
+    pub(crate) is_at_end: bool,
+}
+
+impl Scan {
+    pub(crate) fn new(consumer: ConsumerId, from: Offset) -> Scan {
+        Scan {
+            consumer: Some(consumer),
+            producers: Producers::new(KnownBounds::default()),
+            marks: BTreeMap::new(),
+            contents: Contents::default(),
+            newest: Window::new(from),
+            is_at_end: false,
+        }
+    }
+
+    /// The offset before which everything was read.
+    pub(crate) fn next(&self) -> Offset {
+        self.newest.next
+    }
+}
+
+/// A log that is open.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) id: LogId,
+    pub(crate) partition: Partition,
+    /// Its map's topics; none for log 0.
+    pub(crate) topics: Option<MapTopics>,
+    pub(crate) spec: LogSpec,
+    pub(crate) incarnation: Incarnation,
+    /// Whether it was told that it is open.
+    pub(crate) is_open: bool,
+    /// Reason for which nothing of it is served or taken: the partition is not the one that it was.
+    pub(crate) suspended: Option<String>,
+    /// The first offset that is kept, as far as it is known.
+    pub(crate) low: Offset,
+    pub(crate) scan: Scan,
+    pub(crate) sending: Sending,
+    pub(crate) asking: Asking,
+    pub(crate) readers: BTreeSet<ReaderKey>,
+}
+
+impl Log {
+    /// The first offset that may hold a batch.
+    pub(crate) fn first(&self) -> Offset {
+        self.low.max(self.birthless())
+    }
+
+    /// The offset behind the birth record.
+    fn birthless(&self) -> Offset {
+        Offset(u64::from(self.topics.is_some()))
+    }
+
+    /// Whether something was removed from the beginning.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        self.low > self.birthless()
+    }
+
+    /// Takes note of the first offset that is kept.
+    pub(crate) fn kept_from(&mut self, low: Offset) {
+        if low <= self.low {
+            return;
+        }
+        self.low = low;
+        self.scan.marks = self.scan.marks.split_off(&low);
+        self.scan.contents.forget_before(low);
+    }
+
+    /// Its bounds, where this is its end.
+    pub(crate) fn bounds(&self, high: Offset) -> Bounds {
+        let first = self.first();
+        let next = high.max(first);
+        let contents = self.scan.contents.from(first).filter(|_| first < next);
+        Bounds {
+            first: first.number(),
+            next: next.number(),
+            reach: next.number(),
+            incarnation: self.incarnation,
+            first_time: contents.map(|(ms, _)| AppendTime(ms.saturating_mul(1000))),
+            bytes: contents.map_or(0, |(_, bytes)| bytes),
+        }
+    }
+
+    /// The number of its end, as far as it was read.
+    pub(crate) fn next(&self) -> Sequence {
+        self.scan.next().number()
+    }
+
+    /// Asserts what the module's documentation says.
+    pub(crate) fn check(&self) {
+        let last = self.scan.marks.last_key_value();
+        assert!(
+            last.is_none_or(|(at, _)| *at < self.scan.next()),
+            "marks_before_scan"
+        );
+        assert!(
+            self.scan.newest.first <= self.scan.newest.next,
+            "newest_before_scan"
+        );
+        self.sending.check();
+        self.scan.producers.check();
+    }
+}

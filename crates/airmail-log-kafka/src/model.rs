@@ -1,0 +1,109 @@
+//! A model of brokers in memory: what Kafka may do, seeded, without Kafka.
+//!
+//! Several clients share one cluster, as nodes share one Kafka: each [`ModelBrokers`] is a client, with a queue of
+//! its own. Time is the argument of [`Brokers::poll`](crate::brokers::Brokers::poll); every delay is a number of nanoseconds of it, and everything
+//! that is drawn comes from the seed, so that one seed is one history.
+//!
+//! It keeps what Kafka promises (a partition's order, a record that is told is stored, consumers see nothing from
+//! above the high watermark) and does whatever else Kafka may: partitions do not wait for each other, reports get
+//! lost whether the record is stored or not, one record fails alone, another producer stores a record twice, leaders
+//! change and with them the clock, an old leader answers, partitions are dead for a while, records go by retention
+//! and compaction, and an unclean election cuts a partition. [`Faults`] has the shares.
+//!
+//! - `cluster`: the brokers, and what is under way. `happening`: what that does. `partition`: one partition.
+//!   `client`: a client's side.
+
+mod client;
+mod cluster;
+mod faults;
+mod happening;
+mod partition;
+
+pub use client::ModelBrokers;
+pub use faults::Faults;
+
+use crate::brokers::{Partition, Topic};
+use crate::place::Offset;
+use cluster::Cluster;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A cluster of brokers. A clone is the same cluster.
+#[derive(Clone, Debug)]
+pub struct ModelCluster {
+    cluster: Arc<Mutex<Cluster>>,
+}
+
+impl ModelCluster {
+    /// An empty cluster.
+    #[must_use]
+    pub fn new(seed: u64, faults: Faults) -> ModelCluster {
+        ModelCluster {
+            cluster: Arc::new(Mutex::new(Cluster::new(seed, faults))),
+        }
+    }
+
+    /// A new client.
+    #[must_use]
+    pub fn client(&self) -> ModelBrokers {
+        let id = self.cluster.lock().new_client();
+        ModelBrokers::new(Arc::clone(&self.cluster), id)
+    }
+
+    /// Sets what goes wrong from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.cluster.lock().faults = faults;
+    }
+
+    /// Stops a partition for a while from the last poll on: its leader stores and answers nothing.
+    pub fn stop(&self, partition: &Partition, time: Duration) {
+        self.cluster.lock().stop(partition, time);
+    }
+
+    /// Moves a partition to another leader, whose clock differs from true time by `skew_ms`.
+    pub fn move_leader(&self, partition: &Partition, skew_ms: i64) {
+        if let Some(partition) = self.cluster.lock().partition(partition) {
+            partition.skew_ms = skew_ms;
+        }
+    }
+
+    /// Elects a leader that lacks the records from `at` on: an unclean election.
+    pub fn truncate(&self, partition: &Partition, at: Offset) {
+        self.cluster.lock().truncate(partition, at);
+    }
+
+    /// Deletes a topic behind everybody's back, and makes it again, empty, under its name.
+    pub fn remake(&self, topic: &Topic) {
+        self.cluster.lock().remake(topic);
+    }
+
+    /// Deletes a topic behind everybody's back.
+    pub fn delete(&self, topic: &Topic) {
+        self.cluster.lock().delete(topic);
+    }
+
+    /// Sets a topic's setting behind everybody's back.
+    pub fn set(&self, topic: &Topic, name: &str, value: &str) {
+        self.cluster.lock().set(topic, name, value);
+    }
+
+    /// Whether nothing is under way, for any client.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.cluster.lock().is_idle()
+    }
+
+    /// The topics there are.
+    #[must_use]
+    pub fn topics(&self) -> Vec<Topic> {
+        self.cluster.lock().topics("")
+    }
+
+    /// A partition's high watermark; 0 where it is not there.
+    #[must_use]
+    pub fn high(&self, partition: &Partition) -> Offset {
+        let mut cluster = self.cluster.lock();
+        cluster.partition(partition).map_or(Offset(0), |p| p.high())
+    }
+}

@@ -1,0 +1,126 @@
+//! One partition of the model: records in order, a first offset, a clock.
+
+use crate::brokers::{NewRecord, Produced, Record, Settings};
+use crate::place::Offset;
+use airmail_model::Mono;
+use std::collections::VecDeque;
+
+/// Records behind which older ones of the same key are left out, in a compacted topic: Kafka leaves the newest
+/// segment alone.
+const UNCOMPACTED: usize = 4;
+
+/// A partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModelPartition {
+    pub(super) records: VecDeque<Record>,
+    low: u64,
+    high: u64,
+    /// Distance of the leader's clock from true time, in milliseconds.
+    pub(super) skew_ms: i64,
+    /// Until when nothing is stored or answered.
+    pub(super) stopped_until: Mono,
+}
+
+impl ModelPartition {
+    pub(super) fn low(&self) -> Offset {
+        Offset(self.low)
+    }
+
+    pub(super) fn high(&self) -> Offset {
+        Offset(self.high)
+    }
+
+    pub(super) fn append(&mut self, record: NewRecord, clock_ms: i64) -> Produced {
+        let produced = Produced {
+            offset: Offset(self.high),
+            appended_ms: clock_ms + self.skew_ms,
+        };
+        self.records.push_back(Record {
+            offset: produced.offset,
+            appended_ms: produced.appended_ms,
+            sent_ms: Some(record.sent_ms),
+            key: record.key,
+            value: record.value,
+        });
+        self.high += 1;
+        produced
+    }
+
+    /// The first record from an offset on.
+    pub(super) fn from(&self, offset: Offset) -> Option<&Record> {
+        let at = self.records.partition_point(|r| r.offset < offset);
+        self.records.get(at)
+    }
+
+    /// The first record that was appended at a time or later.
+    pub(super) fn at(&self, at_ms: i64) -> Option<Offset> {
+        let found = self.records.iter().find(|r| r.appended_ms >= at_ms);
+        found.map(|record| record.offset)
+    }
+
+    /// Removes what is before an offset.
+    pub(super) fn remove_before(&mut self, before: Offset) {
+        let before = before.0.min(self.high);
+        self.low = self.low.max(before);
+        while self.records.front().is_some_and(|r| r.offset.0 < self.low) {
+            self.records.pop_front();
+        }
+    }
+
+    /// Removes what is from an offset on: its leader never had it.
+    pub(super) fn cut(&mut self, at: Offset) {
+        self.high = self.high.min(at.0).max(self.low);
+        let high = self.high;
+        self.records.retain(|record| record.offset.0 < high);
+    }
+
+    /// Removes what the topic's settings say, at this time.
+    pub(super) fn retain(&mut self, settings: &Settings, clock_ms: i64) {
+        let number = |name: &str| settings.get(name).and_then(|v| v.parse::<i64>().ok());
+        if settings
+            .get("cleanup.policy")
+            .is_some_and(|p| p == "compact")
+        {
+            return self.compact();
+        }
+        if let Some(keep_ms) = number("retention.ms").filter(|ms| *ms >= 0) {
+            let is_old = |record: &Record| clock_ms - record.appended_ms > keep_ms;
+            let old = self.records.iter().take_while(|r| is_old(r)).count();
+            self.remove_first(old);
+        }
+        if let Some(keep) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
+            let keep = keep.unsigned_abs();
+            let mut all: u64 = self.records.iter().map(Record::bytes).sum();
+            let mut count = 0;
+            for record in &self.records {
+                if all <= keep {
+                    break;
+                }
+                all -= record.bytes();
+                count += 1;
+            }
+            self.remove_first(count);
+        }
+    }
+
+    fn remove_first(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let next = self.records.get(count).map(|record| record.offset);
+        self.remove_before(next.unwrap_or(self.high()));
+    }
+
+    fn compact(&mut self) {
+        let head = self.records.len().saturating_sub(UNCOMPACTED);
+        let is_last: Vec<bool> = (0..self.records.len())
+            .map(|at| {
+                let record = &self.records[at];
+                let later = self.records.iter().skip(at + 1);
+                at >= head || later.into_iter().all(|other| other.key != record.key)
+            })
+            .collect();
+        let mut kept = is_last.into_iter();
+        self.records.retain(|_| kept.next().unwrap_or(true));
+    }
+}

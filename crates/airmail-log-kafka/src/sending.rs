@@ -1,0 +1,587 @@
+//! Appends of one log that are under way, and what its producers may send next.
+//!
+//! Leaving copies out when they are read is sound only if the *first* copy of a producer's batch is behind a first copy
+//! of the batch before it. Three rules here make it so:
+//!
+//! - A producer's batches are handed over in order. One that is above the next is refused, unless the log itself shows
+//!   the one before it, or the producer is new here: it may come from another node, and begin anywhere. A refusal
+//!   before hand-over is the only one after which the same batch may be sent again; what is behind it is above the
+//!   next.
+//! - An error in a report says nothing of what is stored. The batch, and everything of that producer behind it, is of
+//!   unknown outcome, and nothing more of that epoch is taken: else it could be stored once more behind its successor,
+//!   and be acknowledged though no reader will see it.
+//! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
+//! - A producer's batch is acknowledged when the log is *read through* to its record, and shows that it is held: there,
+//!   or in a copy before. A client that has come from another node sends again what it has no answer for, and the other
+//!   node may have lost one of those alone while the next one is on its way: then the copy that is stored here is left
+//!   out, for its successor was first. If that, or the reading itself, does not come in [`PROOF`], the outcome is
+//!   unknown.
+//!
+//! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
+//! before it, and is judged only then.
+//!
+//! Invariant `counted_bytes`: the bytes under way are those of the appends without a report.
+
+use crate::brokers::{Produced, Token, Unstored};
+use crate::place::Offset;
+use crate::producers::{Producers, STALE_MS};
+use airmail_log::{Completion, Refusal, Tag};
+use airmail_model::batch::ProducerStamp;
+use airmail_model::{
+    AppendTime, Durability, Extent, Mono, ProducerEpoch, ProducerId, ProducerSequence,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Number of producers beyond which those that have nothing under way are forgotten, the longest idle first.
+const SENDERS_MAX: usize = 100_000;
+/// Most bytes under way of one log.
+pub(crate) const LOG_BYTES_MAX: u64 = 8 << 20;
+/// Longest time from a report until the log is read through to its record.
+const PROOF: Duration = Duration::from_secs(10);
+/// Time without a report after which a log counts as slow.
+const SLOW: Duration = Duration::from_secs(1);
+/// Microseconds of a millisecond.
+const MS_US: i64 = 1000;
+
+/// A producer, as this node has sent for it.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    epoch: ProducerEpoch,
+    /// The sequence that may be handed over next.
+    next: u64,
+    /// The highest epoch of which nothing more is taken.
+    given_up: Option<ProducerEpoch>,
+    under_way: u32,
+    used: Mono,
+}
+
+/// Fate of an append.
+#[derive(Debug)]
+enum Fate {
+    UnderWay(Token),
+    Reported(Result<Produced, Unstored>, Mono),
+    Refused(Refusal),
+}
+
+#[derive(Debug)]
+struct Pending {
+    t: Tag,
+    fate: Fate,
+    stamp: Option<ProducerStamp>,
+    messages: u32,
+    bytes: u64,
+    sent_ms: i64,
+}
+
+/// An append that is handed over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandedOver {
+    pub(crate) token: Token,
+    pub(crate) stamp: Option<ProducerStamp>,
+    pub(crate) messages: u32,
+    pub(crate) bytes: u64,
+    pub(crate) sent_ms: i64,
+}
+
+/// Appends of one log.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    pending: VecDeque<Pending>,
+    senders: BTreeMap<ProducerId, Sender>,
+    /// Bytes without a report.
+    bytes: u64,
+    /// When the last report came, or the first record was handed over after all were reported.
+    progress: Mono,
+    /// The highest offset that was reported.
+    last: Option<Offset>,
+}
+
+impl Sending {
+    /// Bytes under way.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The offset behind the last record that was acknowledged.
+    pub(crate) fn end(&self) -> Offset {
+        self.last.map_or(Offset(0), |last| last.plus(1))
+    }
+
+    /// Whether every append is answered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Whether the partition has reported nothing for a while.
+    pub(crate) fn is_slow(&self, now: Mono) -> bool {
+        self.bytes > 0 && now.since(self.progress) >= SLOW
+    }
+
+    /// Whether a batch may be handed over, by its producer's place.
+    ///
+    /// # Errors
+    /// Why not. Nothing is stored, unless it says that it is not known.
+    pub(crate) fn admit(
+        &mut self,
+        stamp: ProducerStamp,
+        seen: &Producers,
+        now: Mono,
+    ) -> Result<(), Refusal> {
+        let shown = seen.last(stamp.id);
+        let sequence = stamp.sequence.0;
+        if shown.is_some_and(|(epoch, _)| stamp.epoch < epoch) {
+            return Err(Refusal::Fenced);
+        }
+        let new = Sender {
+            epoch: stamp.epoch,
+            next: sequence,
+            given_up: None,
+            under_way: 0,
+            used: now,
+        };
+        let sender = self.senders.entry(stamp.id).or_insert(new);
+        sender.used = now;
+        if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
+            return Err(Refusal::OutcomeUnknown);
+        }
+        if stamp.epoch < sender.epoch {
+            return Err(Refusal::Fenced);
+        }
+        if stamp.epoch > sender.epoch {
+            sender.epoch = stamp.epoch;
+            sender.next = sequence;
+        }
+        let is_shown = |(epoch, last): (ProducerEpoch, u64)| {
+            epoch == stamp.epoch && sequence <= last.saturating_add(1)
+        };
+        if sequence <= sender.next || shown.is_some_and(is_shown) {
+            return Ok(());
+        }
+        Err(Refusal::OutOfOrder {
+            expected: ProducerSequence(sender.next),
+            found: stamp.sequence,
+        })
+    }
+
+    /// Takes note of an append that was handed over.
+    pub(crate) fn handed_over(&mut self, t: Tag, append: HandedOver, now: Mono) {
+        if self.bytes == 0 {
+            self.progress = now;
+        }
+        self.bytes += append.bytes;
+        if let Some(stamp) = append.stamp
+            && let Some(sender) = self.senders.get_mut(&stamp.id)
+        {
+            let next = stamp.sequence.0.saturating_add(append.messages.into());
+            sender.next = sender.next.max(next);
+            sender.under_way += 1;
+        }
+        self.pending.push_back(Pending {
+            t,
+            fate: Fate::UnderWay(append.token),
+            stamp: append.stamp,
+            messages: append.messages,
+            bytes: append.bytes,
+            sent_ms: append.sent_ms,
+        });
+    }
+
+    /// Takes note of an append that is refused, to be told in its turn.
+    pub(crate) fn refuse(&mut self, t: Tag, stamp: Option<ProducerStamp>, why: Refusal) {
+        self.pending.push_back(Pending {
+            t,
+            fate: Fate::Refused(why),
+            stamp,
+            messages: 0,
+            bytes: 0,
+            sent_ms: 0,
+        });
+    }
+
+    /// Takes a report. Whether it was waited for.
+    pub(crate) fn report(
+        &mut self,
+        token: Token,
+        result: Result<Produced, Unstored>,
+        now: Mono,
+    ) -> bool {
+        let is_of =
+            |pending: &&mut Pending| matches!(pending.fate, Fate::UnderWay(of) if of == token);
+        let Some(pending) = self.pending.iter_mut().find(is_of) else {
+            // Input: a report of an append that was given up with its log.
+            return false;
+        };
+        self.progress = now;
+        self.bytes = self.bytes.saturating_sub(pending.bytes);
+        pending.fate = Fate::Reported(result, now);
+        true
+    }
+
+    /// Gives the answers that are due, in the order of the calls. `seen` is what the log shows before `read`.
+    pub(crate) fn answer(
+        &mut self,
+        held: Durability,
+        (seen, read): (&Producers, Offset),
+        now: Mono,
+        out: &mut Vec<Completion>,
+    ) {
+        while let Some(pending) = self.pending.front() {
+            match &pending.fate {
+                Fate::UnderWay(_) => return,
+                Fate::Reported(Ok(stored), at)
+                    if pending.stamp.is_some()
+                        && stored.offset >= read
+                        && now.since(*at) < PROOF =>
+                {
+                    return;
+                }
+                Fate::Reported(..) | Fate::Refused(_) => {}
+            }
+            let Some(pending) = self.pending.pop_front() else {
+                // Input: the last append, which was looked at.
+                return;
+            };
+            let t = pending.t;
+            out.push(match self.judge(pending, seen, read) {
+                Ok((extent, at)) => Completion::Appended {
+                    t,
+                    extent,
+                    at,
+                    held,
+                    duplicate: false,
+                    exact: false,
+                },
+                Err(why) => Completion::Refused { t, why },
+            });
+        }
+        self.forget();
+    }
+
+    /// When the first append is given up though it is reported, if it is.
+    pub(crate) fn proof_deadline(&self) -> Option<Mono> {
+        match &self.pending.front()?.fate {
+            Fate::Reported(_, at) => Some(at.plus(PROOF)),
+            Fate::UnderWay(_) | Fate::Refused(_) => None,
+        }
+    }
+
+    fn judge(
+        &mut self,
+        pending: Pending,
+        seen: &Producers,
+        read: Offset,
+    ) -> Result<(Extent, AppendTime), Refusal> {
+        let result = match pending.fate {
+            Fate::Refused(why) => return Err(why),
+            Fate::UnderWay(_) => return Err(Refusal::OutcomeUnknown),
+            Fate::Reported(result, _) => result,
+        };
+        let last = self.last;
+        let stored = result.ok().filter(|stored| {
+            last.is_none_or(|last| stored.offset > last)
+                && stored.appended_ms.saturating_sub(pending.sent_ms) <= STALE_MS
+        });
+        self.last = stored.map_or(last, |stored| Some(stored.offset));
+        let is_held = |stored: &Produced| {
+            let stamp = pending.stamp.as_ref();
+            let is_shown = |stamp| stored.offset < read && seen.holds(stamp, pending.messages);
+            stamp.is_none_or(is_shown)
+        };
+        let stored = stored.filter(is_held);
+        if let Some(stamp) = pending.stamp
+            && let Some(sender) = self.senders.get_mut(&stamp.id)
+        {
+            sender.under_way = sender.under_way.saturating_sub(1);
+            if stored.is_none() {
+                sender.given_up = sender.given_up.max(Some(stamp.epoch));
+            }
+            if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
+                return Err(Refusal::OutcomeUnknown);
+            }
+        }
+        let stored = stored.ok_or(Refusal::OutcomeUnknown)?;
+        let extent = Extent::starting_at(stored.offset.number(), pending.messages);
+        Ok((extent, AppendTime(stored.appended_ms.saturating_mul(MS_US))))
+    }
+
+    /// Gives up everything under way: nobody will report.
+    pub(crate) fn give_up(&mut self) {
+        self.bytes = 0;
+        for pending in &mut self.pending {
+            if matches!(pending.fate, Fate::UnderWay(_)) {
+                pending.fate = Fate::Reported(Err(Unstored("given up".into())), Mono(0));
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        if self.senders.len() <= SENDERS_MAX {
+            return;
+        }
+        let idle = self.senders.values().filter(|sender| sender.under_way == 0);
+        let mut used: Vec<Mono> = idle.map(|sender| sender.used).collect();
+        used.sort_unstable();
+        if let Some(before) = used.get(used.len() / 2).copied() {
+            let is_kept = |sender: &Sender| sender.under_way > 0 || sender.used > before;
+            self.senders.retain(|_, sender| is_kept(sender));
+        }
+    }
+
+    /// Asserts what the module's documentation says.
+    pub(crate) fn check(&self) {
+        let under_way = |pending: &&Pending| matches!(pending.fate, Fate::UnderWay(_));
+        let bytes: u64 = self.pending.iter().filter(under_way).map(|p| p.bytes).sum();
+        assert_eq!(bytes, self.bytes, "counted_bytes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::producers::RecordFacts;
+
+    const EPOCH: u32 = 1;
+
+    struct World {
+        sending: Sending,
+        seen: Producers,
+        stamps: BTreeMap<Token, ProducerStamp>,
+        token: u64,
+        offset: u64,
+    }
+
+    impl World {
+        fn new() -> World {
+            World {
+                sending: Sending::default(),
+                seen: Producers::default(),
+                stamps: BTreeMap::new(),
+                token: 0,
+                offset: 0,
+            }
+        }
+
+        fn stamp(epoch: u32, sequence: u64) -> ProducerStamp {
+            ProducerStamp {
+                id: ProducerId(5),
+                epoch: ProducerEpoch(epoch),
+                sequence: ProducerSequence(sequence),
+            }
+        }
+
+        /// Appends a message, if it is admitted.
+        fn send(&mut self, epoch: u32, sequence: u64) -> Result<Token, Refusal> {
+            let stamp = World::stamp(epoch, sequence);
+            self.sending.admit(stamp, &self.seen, Mono(0))?;
+            self.token += 1;
+            let append = HandedOver {
+                token: Token(self.token),
+                stamp: Some(stamp),
+                messages: 1,
+                bytes: 10,
+                sent_ms: 0,
+            };
+            self.stamps.insert(append.token, stamp);
+            self.sending.handed_over(Tag(self.token), append, Mono(0));
+            self.sending.check();
+            Ok(append.token)
+        }
+
+        fn report(&mut self, token: Token, is_stored: bool) -> Vec<Result<u64, Refusal>> {
+            self.offset += 1;
+            let produced = Produced {
+                offset: Offset(self.offset),
+                appended_ms: 0,
+            };
+            let result = if is_stored {
+                Ok(produced)
+            } else {
+                Err(Unstored("?".into()))
+            };
+            if is_stored && !self.seen.holds(&self.stamps[&token], 1) {
+                self.see(token);
+            }
+            assert!(self.sending.report(token, result, Mono(0)));
+            self.answers()
+        }
+
+        /// The log shows an append.
+        fn see(&mut self, token: Token) {
+            self.seen.take(&RecordFacts {
+                offset: Offset(token.0),
+                appended_ms: 0,
+                sent_ms: 0,
+                stamp: Some(self.stamps[&token]),
+                messages: 1,
+            });
+        }
+
+        fn answers(&mut self) -> Vec<Result<u64, Refusal>> {
+            let mut out = Vec::new();
+            let seen = (&self.seen, Offset(self.offset + 1));
+            self.sending.answer(Durability::OS, seen, Mono(0), &mut out);
+            self.sending.check();
+            let answers = out.into_iter().map(|answer| match answer {
+                Completion::Appended { t, .. } => Ok(t.0),
+                Completion::Refused { why, .. } => Err(why),
+                other => panic!("{other:?}"),
+            });
+            answers.collect()
+        }
+    }
+
+    #[test]
+    fn an_error_makes_everything_behind_it_unknown_until_a_new_epoch() {
+        let mut world = World::new();
+        let tokens = [0, 1, 2].map(|n| world.send(EPOCH, n).unwrap());
+        // The later one succeeds, and is told first.
+        world.see(tokens[0]);
+        world.see(tokens[2]);
+        assert_eq!(world.report(tokens[2], true), []);
+        assert_eq!(world.report(tokens[0], true), [Ok(1)]);
+        let unknown = || Err(Refusal::OutcomeUnknown);
+        assert_eq!(world.report(tokens[1], false), [unknown(), unknown()]);
+        for sequence in [1, 2, 3] {
+            assert_eq!(world.send(EPOCH, sequence), Err(Refusal::OutcomeUnknown));
+        }
+        let token = world.send(EPOCH + 1, 0).unwrap();
+        assert_eq!(world.report(token, true), [Ok(4)]);
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::Fenced));
+    }
+
+    #[test]
+    fn behind_a_refused_batch_everything_is_out_of_order() {
+        let mut world = World::new();
+        // Admitted, and then refused before it was handed over.
+        assert_eq!(
+            world
+                .sending
+                .admit(World::stamp(EPOCH, 7), &world.seen, Mono(0)),
+            Ok(())
+        );
+        let out_of_order = Refusal::OutOfOrder {
+            expected: ProducerSequence(7),
+            found: ProducerSequence(8),
+        };
+        assert_eq!(world.send(EPOCH, 8), Err(out_of_order));
+        assert!(world.send(EPOCH, 7).is_ok());
+        assert!(world.send(EPOCH, 8).is_ok());
+        assert!(world.send(EPOCH, 7).is_ok(), "a retry may come at any time");
+    }
+
+    #[test]
+    fn what_another_node_has_stored_meanwhile_is_gone_on_from() {
+        let mut world = World::new();
+        assert!(world.send(EPOCH, 0).is_ok());
+        assert!(world.send(EPOCH, 5).is_err());
+        let facts = RecordFacts {
+            offset: Offset(9),
+            appended_ms: 0,
+            sent_ms: 0,
+            stamp: Some(World::stamp(EPOCH, 4)),
+            messages: 1,
+        };
+        world.seen.take(&facts);
+        assert!(world.send(EPOCH, 5).is_ok());
+        assert!(world.send(EPOCH, 6).is_ok());
+    }
+
+    #[test]
+    fn an_older_epoch_is_fenced_by_what_was_sent_and_by_what_was_read() {
+        let mut world = World::new();
+        assert!(world.send(2, 0).is_ok());
+        assert_eq!(world.send(1, 0), Err(Refusal::Fenced));
+        let facts = RecordFacts {
+            offset: Offset(9),
+            appended_ms: 0,
+            sent_ms: 0,
+            stamp: Some(World::stamp(3, 0)),
+            messages: 1,
+        };
+        world.seen.take(&facts);
+        assert_eq!(world.send(2, 1), Err(Refusal::Fenced));
+    }
+
+    #[test]
+    fn an_offset_that_goes_back_and_a_straggler_acknowledge_nothing() {
+        let mut world = World::new();
+        let tokens = [0, 1].map(|n| world.send(EPOCH, n).unwrap());
+        assert_eq!(world.report(tokens[0], true), [Ok(1)]);
+        world.offset = 0;
+        assert_eq!(
+            world.report(tokens[1], true),
+            [Err(Refusal::OutcomeUnknown)]
+        );
+        let mut world = World::new();
+        let token = world.send(EPOCH, 0).unwrap();
+        let late = Produced {
+            offset: Offset(1),
+            appended_ms: STALE_MS + 1,
+        };
+        world.offset = 1;
+        assert!(world.sending.report(token, Ok(late), Mono(0)));
+        assert_eq!(world.answers(), [Err(Refusal::OutcomeUnknown)]);
+    }
+
+    #[test]
+    fn a_batch_that_is_left_out_for_its_successor_is_not_acknowledged() {
+        let mut world = World::new();
+        let token = world.send(EPOCH, 0).unwrap();
+        // Another node has lost it, and stored the next one.
+        let other = RecordFacts {
+            offset: Offset(1),
+            appended_ms: 0,
+            sent_ms: 0,
+            stamp: Some(World::stamp(EPOCH, 1)),
+            messages: 1,
+        };
+        world.seen.take(&other);
+        world.offset = 1;
+        assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::OutcomeUnknown));
+    }
+
+    #[test]
+    fn a_batch_is_acknowledged_when_the_log_shows_it_or_is_unknown_when_it_does_not() {
+        let mut world = World::new();
+        let tokens = [0, 1].map(|n| world.send(EPOCH, n).unwrap());
+        let stored = |offset| Produced {
+            offset: Offset(offset),
+            appended_ms: 0,
+        };
+        for (token, offset) in [(tokens[0], 1), (tokens[1], 2)] {
+            assert!(world.sending.report(token, Ok(stored(offset)), Mono(0)));
+        }
+        assert_eq!(world.answers(), []);
+        world.see(tokens[0]);
+        world.offset = 1;
+        assert_eq!(world.answers(), [Ok(1)]);
+        let late = Mono(0).plus(PROOF);
+        assert_eq!(world.sending.proof_deadline(), Some(late));
+        let mut out = Vec::new();
+        let seen = (&world.seen, Offset(2));
+        world.sending.answer(Durability::OS, seen, late, &mut out);
+        let is_unknown = |answer: &Completion| {
+            matches!(
+                answer,
+                Completion::Refused {
+                    why: Refusal::OutcomeUnknown,
+                    ..
+                }
+            )
+        };
+        assert!(out.len() == 1 && out.iter().all(is_unknown), "{out:?}");
+    }
+
+    #[test]
+    fn a_log_without_reports_for_a_second_is_slow() {
+        let mut world = World::new();
+        assert!(!world.sending.is_slow(Mono::NEVER));
+        let token = world.send(EPOCH, 0).unwrap();
+        assert!(!world.sending.is_slow(Mono(999_999_999)));
+        assert!(world.sending.is_slow(Mono(1_000_000_000)));
+        world.report(token, true);
+        assert!(!world.sending.is_slow(Mono::NEVER));
+    }
+}

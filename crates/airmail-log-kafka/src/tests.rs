@@ -1,0 +1,6 @@
+//! Tests of the whole storage on the model of brokers.
+
+mod conformance;
+mod histories;
+mod node;
+mod topics;
