@@ -12,10 +12,13 @@
 //! - [`brokers`]: the narrow trait over which everything with Kafka goes, values in and values out. A shell on a
 //!   client library implements it, and so does a model in memory.
 //! - [`place`]: offsets, places and numbers.
+//! - `shell`, with the feature `kafka`: that trait over librdkafka, on a real cluster.
 //!
-//! No I/O, no clock, no thread: the time is an argument.
+//! But for the shell: no I/O, no clock, no thread; the time is an argument.
 
 #![forbid(unsafe_code)]
 
 pub mod brokers;
 pub mod place;
+#[cfg(feature = "kafka")]
+pub mod shell;
