@@ -1,7 +1,7 @@
 //! The records of both clusters in the end, and the check that they are as promised.
 
 use super::Flow;
-use crate::brokers::KafkaCluster;
+use airmail_testkit::kafka::KafkaCluster;
 use crate::collect::stamp;
 use airmail_collect::{Restorer, Stamp};
 use rdkafka::message::Message as _;

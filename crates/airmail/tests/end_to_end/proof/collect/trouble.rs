@@ -1,7 +1,7 @@
 //! Faults that are done to brokers and collectors, all by a seed.
 
 use super::FLOWS;
-use crate::brokers::{KafkaCluster, wait_patiently};
+use airmail_testkit::kafka::{KafkaCluster, wait_patiently};
 use crate::collect::Collector;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
