@@ -52,10 +52,13 @@ fn used() -> LibrdkafkaBrokers {
 
 #[test]
 fn no_thread_is_left_after_closing_or_dropping() {
-    // Starts the threads of the test itself.
-    let watched = waiting::waiting("a first look");
+    // The watch over waits is a thread of the test's.
+    waiting::until("the watch has begun", Duration::from_millis(5), || {
+        let names = threads();
+        let is_there = names.iter().any(|name| name == "watchdog\n");
+        is_there.then_some(()).ok_or(format!("{names:?}"))
+    });
     let before = threads();
-    drop(watched);
 
     let mut brokers = used();
     assert!(threads().len() > before.len());

@@ -62,7 +62,11 @@ impl From<KafkaError> for OpenError {
 
 /// Meaning of an error of a question, an order or a consumer.
 pub(super) fn failure(error: &KafkaError) -> Failure {
-    let code = error.rdkafka_error_code();
+    let code = match error {
+        // Which it does not tell as a code.
+        KafkaError::AdminOp(code) => Some(*code),
+        _ => error.rdkafka_error_code(),
+    };
     code.map_or_else(|| Failure::Other(error.to_string()), failure_of)
 }
 

@@ -89,9 +89,9 @@ impl LibrdkafkaBrokers {
     }
 
     fn give_back(&self, slot: Slot, reader: &Reader) {
-        match self.slots.get(&slot) {
-            Some(desk) => desk.stop(&reader.cell),
-            None => airmail_model::bug!("slot {} of {:?} is gone", slot.0, reader.cell),
+        // A slot that is not there has ended its consumers.
+        if let Some(desk) = self.slots.get(&slot) {
+            desk.stop(&reader.cell);
         }
     }
 
@@ -151,12 +151,12 @@ impl Brokers for LibrdkafkaBrokers {
             match self.desk(slot) {
                 Ok(desk) => {
                     desk.begin(cell);
-                    self.readers.insert(consumer, (slot, reader));
                     None
                 }
                 Err(error) => Some(Failure::Other(error.to_string())),
             }
         };
+        self.readers.insert(consumer, (slot, reader));
         if let Some(why) = why {
             self.news.tell(ended(consumer, why));
         }

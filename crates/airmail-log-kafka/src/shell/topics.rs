@@ -1,8 +1,11 @@
 //! Topics of a cluster: what each order does.
 //!
-//! rdkafka has the older request for settings alone, which sets *all* of a topic's own settings and takes away those
-//! that are not named. So an alteration reads them first and names them all. Two alterations of one topic at the same
-//! time may then undo each other; whoever alters compares with what is described, again and again, and puts it right.
+//! Of requests for settings, rdkafka has the older one alone, which sets *all* of a topic's own settings and takes away
+//! those that are not named. So an alteration reads them first and names them all. Two alterations of one topic at the
+//! same time may then undo each other; whoever alters compares with what is described, again and again, and puts it
+//! right. And rdkafka drops the error of a single resource: an alteration that was refused looks like one that was made,
+//! and a description like one of nothing. So an alteration is done when it is described, and a description of nothing
+//! has failed.
 
 use super::clock::now;
 use super::error::{failure, failure_of};
@@ -20,7 +23,6 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::{KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::{ClientConfig, metadata::Metadata};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::thread;
@@ -28,6 +30,10 @@ use std::time::{Duration, Instant};
 
 /// Time between looks at whether a change is seen.
 const LOOK: Duration = Duration::from_millis(50);
+/// Time in which an alteration is described by every broker.
+const ALTERED: Duration = Duration::from_secs(5);
+/// Time in which a broker says what it knows of a topic, unless it has gone.
+const BROKER: Duration = Duration::from_secs(2);
 /// The first version of which a broker has no [`VERSION_SETTING`].
 const VERSION_WITHOUT: u8 = 4;
 /// Setting of a broker that names the version of its interface, up to 3.9.
@@ -93,7 +99,8 @@ impl Topics {
                 leaders.len() == usize::from(partitions) && leaders.iter().all(|one| *one >= 0)
             };
             Ok(leaders.is_ok_and(is_led))
-        })
+        })?;
+        self.see_everywhere(topic, until, |entries| !entries.is_empty())
     }
 
     fn describe(&self, topic: &Topic, until: Instant) -> Answered {
@@ -131,28 +138,27 @@ impl Topics {
         for one in altered {
             one.map_err(|(_, code)| failure_of(code))?;
         }
-        // Described by a broker that has not heard of it yet, it would be as before.
-        self.see(until, || {
-            let found = self.settings(topic, until)?;
-            let found: BTreeMap<_, _> =
-                found.into_iter().map(|one| (one.name, one.value)).collect();
+        let seen = self.see_everywhere(topic, until.min(now() + ALTERED), |entries| {
             let is_set = |(name, value): (&String, &String)| {
-                found
-                    .get(name)
-                    .is_none_or(|now| now.as_ref() == Some(value))
+                let mut same = entries.iter().filter(|entry| entry.name == *name);
+                same.any(|entry| entry.value.as_ref() == Some(value))
             };
-            Ok(settings.iter().all(is_set))
-        })
+            settings.iter().all(is_set)
+        });
+        match seen {
+            Err(Failure::TimedOut) if left(until).is_some() => {
+                let why = "the brokers do not describe the settings as they were altered";
+                Err(Failure::Other(why.to_owned()))
+            }
+            seen => seen,
+        }
     }
 
     fn delete(&self, topic: &Topic, until: Instant) -> Answered {
         let names = [topic.as_str()];
         let gone = self.wait(self.client.delete_topics(&names, &options(until)), until)?;
         each(gone)?;
-        self.see(until, || {
-            let metadata = self.metadata(Some(topic), until)?;
-            Ok(topic_leaders(&metadata, topic) == Err(Failure::NoTopic))
-        })
+        self.see_everywhere(topic, until, <[ConfigEntry]>::is_empty)
     }
 
     fn delete_records(&self, partition: &Partition, before: Offset, until: Instant) -> Answered {
@@ -161,7 +167,14 @@ impl Topics {
         let mut list = TopicPartitionList::with_capacity(1);
         list.add_partition_offset(topic, number, rdkafka::Offset::Offset(before))
             .map_err(|error| failure(&error))?;
-        let cut = self.wait(self.client.delete_records(&list, &options(until)), until)?;
+        let cut = self.wait(self.client.delete_records(&list, &options(until)), until);
+        let cut = cut.or_else(|error| {
+            // Where nobody leads the partition, librdkafka does not say why.
+            let metadata = self.metadata(Some(&partition.topic), until)?;
+            let leaders = topic_leaders(&metadata, &partition.topic)?;
+            let is_there = usize::from(partition.number.0) < leaders.len();
+            Err(if is_there { error } else { Failure::NoTopic })
+        })?;
         for element in cut.elements() {
             element.error().map_err(|error| failure(&error))?;
         }
@@ -183,7 +196,7 @@ impl Topics {
         let metadata = self.metadata(None, until)?;
         let mut major = u8::MAX;
         for broker in metadata.brokers() {
-            let entries = self.entries(ResourceSpecifier::Broker(broker.id()), until)?;
+            let entries = self.entries(ResourceSpecifier::Broker(broker.id()), None, until)?;
             let named = entries.into_iter().find(|one| one.name == VERSION_SETTING);
             major = major.min(match named {
                 None => VERSION_WITHOUT,
@@ -197,15 +210,24 @@ impl Topics {
     }
 
     fn settings(&self, topic: &Topic, until: Instant) -> Result<Vec<ConfigEntry>, Failure> {
-        self.entries(ResourceSpecifier::Topic(topic.as_str()), until)
+        let of = ResourceSpecifier::Topic(topic.as_str());
+        let entries = self.entries(of, None, until)?;
+        if entries.is_empty() {
+            topic_leaders(&self.metadata(Some(topic), until)?, topic)?;
+            return Err(Failure::Other("no settings were told".to_owned()));
+        }
+        Ok(entries)
     }
 
+    /// Settings as any broker knows them, or as one does; none of a topic that it does not know.
     fn entries(
         &self,
         of: ResourceSpecifier<'_>,
+        broker: Option<i32>,
         until: Instant,
     ) -> Result<Vec<ConfigEntry>, Failure> {
-        let described = self.client.describe_configs([&of], &options(until));
+        let options = options(until).broker_id(broker);
+        let described = self.client.describe_configs([&of], &options);
         let mut entries = Vec::new();
         for one in self.wait(described, until)? {
             entries.extend(one.map_err(failure_of)?.entries);
@@ -215,10 +237,29 @@ impl Topics {
 
     fn metadata(&self, topic: Option<&Topic>, until: Instant) -> Result<Metadata, Failure> {
         let left = left(until).ok_or(Failure::TimedOut)?;
-        // In pieces, so that closing is not held up for longer.
         let client = self.client.inner();
         let found = client.fetch_metadata(topic.map(Topic::as_str), left);
         found.map_err(|error| failure(&error))
+    }
+
+    /// Waits until a change is seen in the settings of a topic on every broker that answers; none are those of a
+    /// topic that the broker does not know.
+    fn see_everywhere(
+        &self,
+        topic: &Topic,
+        until: Instant,
+        is_seen: impl Fn(&[ConfigEntry]) -> bool,
+    ) -> Answered {
+        let metadata = self.metadata(Some(topic), until)?;
+        for broker in metadata.brokers() {
+            let of = ResourceSpecifier::Topic(topic.as_str());
+            self.see(until, || {
+                let told = self.entries(of, Some(broker.id()), now() + BROKER);
+                // One that says nothing, or has gone, learns of it before it says anything again.
+                Ok(told.is_err() || told.is_ok_and(|entries| is_seen(&entries)))
+            })?;
+        }
+        Ok(Answer::Done)
     }
 
     /// Waits until a change is seen.
