@@ -158,6 +158,9 @@ impl Worker {
         let (flag, news) = (Arc::clone(&cell.flag), Arc::clone(&self.news));
         queue.set_nonempty_callback(move || flag.raise(&news));
         *cell.queue.lock() = Some(queue);
+        // What was fetched for the last who had it may have come after it was looked into. The queue is not empty
+        // then, and librdkafka tells of one that was empty alone: so it is looked into once in any case.
+        cell.flag.raise(&self.news);
         if let Err(error) = self.assign(cell) {
             let why = Failure::Other(error.to_string());
             self.news.tell(ended(cell.consumer, why));

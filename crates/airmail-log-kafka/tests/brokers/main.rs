@@ -3,6 +3,12 @@
 //! A cluster takes seconds to start, so that one is used for many claims. They are tried one after the other, each with
 //! topics and clients of its own, and all of them even if one fails.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics where something is wrong, and says which claim it tries"
+)]
+
 mod alone;
 mod owner;
 mod reading;
