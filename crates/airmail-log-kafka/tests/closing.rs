@@ -1,6 +1,7 @@
-//! What closing leaves behind: nothing. In a program of its own, so that all threads are this test's.
+//! Closing leaves nothing behind. In a program of its own, so that all threads are this test's.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
 use airmail_log_kafka::brokers::{
     Brokers as _, ConsumerId, NewRecord, Partition, Question, Slot, Token, Topic,

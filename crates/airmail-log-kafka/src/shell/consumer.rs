@@ -82,7 +82,7 @@ impl Flag {
     }
 }
 
-/// What the owner and the slot's thread have in common of a consumer.
+/// State that the owner and the slot's thread have in common of a consumer.
 pub(super) struct Cell {
     pub(super) consumer: ConsumerId,
     pub(super) partition: Partition,
@@ -197,7 +197,7 @@ impl Reader {
     }
 }
 
-/// What is told of a consumer that can give nothing more.
+/// News of a consumer that can give nothing more, by its error.
 fn end(consumer: ConsumerId, code: Option<Code>, reason: &str) -> Told {
     match code {
         Some(Code::AutoOffsetReset) if reason.contains(CUT_AT) => {

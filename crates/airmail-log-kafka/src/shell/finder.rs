@@ -24,6 +24,7 @@ const TIME_MIN: Duration = Duration::from_millis(1);
 /// The owner's end of finder and askers. They end when it is dropped; closing has begun before.
 #[derive(Debug)]
 pub(super) struct Finder {
+    /// Dropped before the queue, so that the thread, which waits for the queue's end, has the client last.
     routes: Arc<Routes>,
     queue: SyncSender<Query>,
 }
@@ -86,9 +87,8 @@ fn find_all(routes: &Arc<Routes>, queries: &Receiver<Query>) {
 
 /// Finds the leader of a question's partition, and passes the question on.
 fn find(routes: &Arc<Routes>, query: Query) {
-    if routes.leader(&query.partition) == Leader::Unknown
-        || routes.leader(&query.partition) == Leader::Nobody
-    {
+    let known = routes.leader(&query.partition);
+    if matches!(known, Leader::Unknown | Leader::Nobody) {
         let left = query.until.saturating_duration_since(now());
         if left < TIME_MIN {
             return routes.news.fail(query.token, Failure::TimedOut);

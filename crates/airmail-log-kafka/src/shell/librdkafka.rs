@@ -76,14 +76,15 @@ impl LibrdkafkaBrokers {
     }
 
     fn begin_closing(&mut self) {
+        // Each client ends in its thread, which has it last: ending one may wait. The producer's thread has it until
+        // closing has begun.
+        self.producer = None;
         self.news.begin_closing();
         let readers = std::mem::take(&mut self.readers);
         for (slot, reader) in readers.into_values() {
             self.give_back(slot, &reader);
         }
-        // Each client ends in its thread, which has it last.
         self.slots.clear();
-        self.producer = None;
         self.finder = None;
         self.orders = None;
     }

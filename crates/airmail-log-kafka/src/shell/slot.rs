@@ -39,7 +39,7 @@ struct Jobs {
     is_last: bool,
 }
 
-/// What the owner and the thread have in common.
+/// State that the owner and the thread have in common.
 #[derive(Debug, Default)]
 struct Desk {
     jobs: Mutex<Jobs>,

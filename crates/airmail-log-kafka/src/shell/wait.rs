@@ -19,7 +19,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What a future gives; none if it has not by then, or once `gives_up`.
+/// Waits for what a future gives; none if it has not by then, or once `gives_up`.
 pub(super) fn wait_for<T>(
     future: impl Future<Output = T>,
     until: Instant,
