@@ -13,7 +13,7 @@
 //! | `kafka-asker-N` | asks one broker the questions that are for it, one at a time |
 //! | `kafka-orders` | carries out orders, one at a time |
 //!
-//! They tell through one list ([`news`]), which the owner empties by `poll`, and call its waker when there is
+//! They tell through one list (`news.rs`), which the owner empties by `poll`, and call its waker when there is
 //! something in it. The list is bounded by what was handed over: a record, a question or an order puts one entry
 //! into it, a consumer at most two.
 //!
