@@ -235,11 +235,19 @@ impl Topics {
         Ok(entries)
     }
 
+    /// Asks a broker what it knows of a topic, or of all. It is asked again and again, so that closing waits for one attempt at most.
     fn metadata(&self, topic: Option<&Topic>, until: Instant) -> Result<Metadata, Failure> {
-        let left = left(until).ok_or(Failure::TimedOut)?;
-        let client = self.client.inner();
-        let found = client.fetch_metadata(topic.map(Topic::as_str), left);
-        found.map_err(|error| failure(&error))
+        loop {
+            let left = left(until).ok_or(Failure::TimedOut)?;
+            let client = self.client.inner();
+            let found = client.fetch_metadata(topic.map(Topic::as_str), left.min(BROKER));
+            match found.map_err(|error| failure(&error)) {
+                Err(Failure::TimedOut) if self.news.is_closing() => return Err(closing()),
+                // A broker that is gone fails at once.
+                Err(Failure::TimedOut) => thread::sleep(LOOK),
+                found => return found,
+            }
+        }
     }
 
     /// Waits until a change is seen in the settings of a topic on every broker that answers; none are those of a
