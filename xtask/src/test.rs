@@ -15,6 +15,9 @@ use std::process::Command;
 /// Feature with which `airmail` is built for tests, for options that only tests want. It is the
 /// same everywhere, so that nothing is compiled a second time.
 pub(crate) const TEST_SWITCHES: &str = "--features=airmail/test-switches";
+/// The same for the whole workspace, with the shell on Kafka's client, which has tests of its own.
+pub(crate) const WORKSPACE_SWITCHES: &str =
+    "--features=airmail/test-switches,airmail-log-kafka/kafka";
 
 /// The amount of testing.
 #[derive(Debug, Default, clap::Args)]
@@ -112,7 +115,7 @@ struct Nodes {
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut parts = Parts::of("test");
     let tools = parts.part("tools", || Tools::bring(&options.without))?;
-    let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
+    let all = ["test", "--workspace", WORKSPACE_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let without: Vec<&str> = options.without.iter().map(|one| one.name()).collect();
     let prepared = |nodes: Nodes| {

@@ -26,7 +26,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut part = |name, command: &mut Command| parts.part(name, || process::run(command));
     tidy::run()?;
     part("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    part("lints", &mut clippy(&["--workspace", test::TEST_SWITCHES]))?;
+    part(
+        "lints",
+        &mut clippy(&["--workspace", test::WORKSPACE_SWITCHES]),
+    )?;
     let rivals = [
         "--package=airmail",
         "--package=airmail-bench",
@@ -42,7 +45,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let doc = [
         "doc",
         "--workspace",
-        test::TEST_SWITCHES,
+        test::WORKSPACE_SWITCHES,
         "--no-deps",
         "--locked",
         "--quiet",

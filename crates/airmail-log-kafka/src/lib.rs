@@ -15,8 +15,9 @@
 //! - [`producers`]: the rule by which copies are left out when they are read.
 //! - [`storage`]: the storage itself, and the list of its parts.
 //! - `model`, with the feature of that name: brokers in memory, for tests and the simulator.
+//! - `shell`, with the feature `kafka`: that trait over librdkafka, on a real cluster.
 //!
-//! No I/O, no clock, no thread: the time is an argument.
+//! But for the shell: no I/O, no clock, no thread; the time is an argument.
 
 #![forbid(unsafe_code)]
 
@@ -42,6 +43,8 @@ mod removing;
 mod rows;
 mod scanning;
 mod sending;
+#[cfg(feature = "kafka")]
+pub mod shell;
 mod start;
 pub mod storage;
 mod sweeping;

@@ -1,8 +1,8 @@
 //! `airmail collect`, with real brokers: the records that it passes on, its commits, and its
 //! output.
 
-use crate::brokers::{KafkaCluster, wait_patiently};
 use airmail_collect::Stamp;
+use airmail_testkit::kafka::{KafkaCluster, wait_patiently};
 use airmail_testkit::node::{self, Node, airmail, get, get_of};
 use airmail_testkit::waiting::waiting;
 use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};

@@ -44,7 +44,6 @@
 
 mod book;
 #[cfg(feature = "kafka")]
-mod brokers;
 #[cfg(feature = "test-switches")]
 mod clock;
 mod cluster;

@@ -11,8 +11,8 @@ mod dump;
 mod load;
 mod trouble;
 
-use crate::brokers::{KafkaCluster, wait_patiently_for};
 use crate::collect::{MAIN, SMALL};
+use airmail_testkit::kafka::{KafkaCluster, wait_patiently_for};
 use airmail_testkit::scale;
 use dump::Dumped;
 use load::Load;

@@ -1,9 +1,9 @@
 //! The records of both clusters in the end, and the check that they are as promised.
 
 use super::Flow;
-use crate::brokers::KafkaCluster;
 use crate::collect::stamp;
 use airmail_collect::{Restorer, Stamp};
+use airmail_testkit::kafka::KafkaCluster;
 use rdkafka::message::Message as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //! acknowledged.
 
 use super::{FLOWS, Flow};
-use crate::brokers::KafkaCluster;
+use airmail_testkit::kafka::KafkaCluster;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -1,8 +1,8 @@
 //! Faults that are done to brokers and collectors, all by a seed.
 
 use super::FLOWS;
-use crate::brokers::{KafkaCluster, wait_patiently};
 use crate::collect::Collector;
+use airmail_testkit::kafka::{KafkaCluster, wait_patiently};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::Signal;

@@ -1,15 +1,16 @@
-//! Kafka, for tests: real brokers in processes of their own, which can be killed and begun again,
+//! Kafka, for tests: real brokers in processes of their own, which can be killed, held and begun again,
 //! and the things that tests do with a cluster.
 
-use airmail_testkit::lasting::lasting_address;
-use airmail_testkit::scale;
-use airmail_testkit::waiting::{self, Waiting, alive, waiting};
+use crate::lasting::lasting_address;
+use crate::scale;
+use crate::waiting::{self, Waiting, alive, waiting};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -31,7 +32,7 @@ const JAVA: [&str; 5] = [
 
 /// Waits until `true`, for five minutes at most: brokers begin slowly where others are at work beside them.
 #[track_caller]
-pub(crate) fn wait_patiently(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_patiently(what: &str, mut holds: impl FnMut() -> bool) {
     waiting::until(what, Duration::from_millis(50), || {
         holds().then_some(()).ok_or("it is not so".to_owned())
     });
@@ -39,13 +40,13 @@ pub(crate) fn wait_patiently(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// The same, for something that tells what it sees.
 #[track_caller]
-pub(crate) fn wait_patiently_for(what: &str, holds: impl FnMut() -> Result<(), String>) {
+pub fn wait_patiently_for(what: &str, holds: impl FnMut() -> Result<(), String>) {
     waiting::until(what, Duration::from_millis(50), holds);
 }
 
 /// A cluster whose nodes are brokers and controllers. Killed when dropped.
 #[derive(Debug)]
-pub(crate) struct KafkaCluster {
+pub struct KafkaCluster {
     directory: PathBuf,
     jars: PathBuf,
     brokers: Vec<String>,
@@ -54,8 +55,9 @@ pub(crate) struct KafkaCluster {
 }
 
 impl KafkaCluster {
-    /// Starts `nodes` nodes, with 16 bytes as the cluster's id in base64; none where it was left out.
-    pub(crate) fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
+    /// Starts `nodes` nodes, with 16 bytes as the cluster's id in base64; none where it was left out. Each has a
+    /// directory of its own below `directory`.
+    pub fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
         scale::program("java", "kafka")?;
         let jars = scale::tool(JARS)?;
         let brokers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
@@ -94,12 +96,17 @@ impl KafkaCluster {
     }
 
     /// HOST:PORT of each node, with commas between.
-    pub(crate) fn bootstrap(&self) -> String {
+    pub fn bootstrap(&self) -> String {
         self.brokers.join(",")
     }
 
+    /// HOST:PORT of a node, by its place. Its id is one more.
+    pub fn broker(&self, node: usize) -> &str {
+        &self.brokers[node]
+    }
+
     /// `kill -9` of a node, by its place.
-    pub(crate) fn kill(&mut self, node: usize) {
+    pub fn kill(&mut self, node: usize) {
         if let Some(mut child) = self.running[node].take() {
             child.kill().unwrap();
             child.wait().unwrap();
@@ -107,14 +114,22 @@ impl KafkaCluster {
     }
 
     /// Starts a node that was killed; it is not waited for.
-    pub(crate) fn revive(&mut self, node: usize) {
+    pub fn revive(&mut self, node: usize) {
         if self.running[node].is_none() {
             self.running[node] = Some(self.spawn(node));
         }
     }
 
+    /// Lets a node stand still, so that its connections are open and it says nothing, or go on.
+    pub fn hold(&self, node: usize, is_held: bool) {
+        let signal = if is_held { Signal::STOP } else { Signal::CONT };
+        if let Some(child) = &self.running[node] {
+            kill_process(Pid::from_child(child), signal).unwrap();
+        }
+    }
+
     /// Whether every node is there, as far as its port says.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         let all = self.running.iter().all(Option::is_some);
         all && self
             .brokers
@@ -123,7 +138,7 @@ impl KafkaCluster {
     }
 
     /// Makes a topic with these settings, and waits until every partition is led.
-    pub(crate) fn make_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+    pub fn make_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -151,7 +166,7 @@ impl KafkaCluster {
     }
 
     /// Configuration of every client of the brokers.
-    pub(crate) fn client(&self) -> ClientConfig {
+    pub fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.bootstrap());
         config.set("reconnect.backoff.max.ms", "500");
@@ -160,7 +175,7 @@ impl KafkaCluster {
     }
 
     /// Where each partition of a topic ends.
-    pub(crate) fn ends(&self, topic: &str, partitions: i32) -> BTreeMap<i32, i64> {
+    pub fn ends(&self, topic: &str, partitions: i32) -> BTreeMap<i32, i64> {
         let consumer: BaseConsumer = self.client().create().unwrap();
         let mut ends = BTreeMap::new();
         for partition in 0..partitions {
@@ -173,12 +188,7 @@ impl KafkaCluster {
     }
 
     /// Offsets that a group has committed for the partitions of a topic.
-    pub(crate) fn committed(
-        &self,
-        group: &str,
-        topic: &str,
-        partitions: i32,
-    ) -> BTreeMap<i32, i64> {
+    pub fn committed(&self, group: &str, topic: &str, partitions: i32) -> BTreeMap<i32, i64> {
         let mut config = self.client();
         let consumer: BaseConsumer = config.set("group.id", group).create().unwrap();
         let mut list = TopicPartitionList::new();
@@ -204,12 +214,7 @@ impl KafkaCluster {
     }
 
     /// Shows every record of a topic, partition by partition in order.
-    pub(crate) fn read(
-        &self,
-        topic: &str,
-        partitions: i32,
-        mut each: impl FnMut(&BorrowedMessage<'_>),
-    ) {
+    pub fn read(&self, topic: &str, partitions: i32, mut each: impl FnMut(&BorrowedMessage<'_>)) {
         for (partition, end) in self.ends(topic, partitions) {
             // A consumer of its own, so that the end of one is not behind what others have ahead.
             let mut config = self.client();

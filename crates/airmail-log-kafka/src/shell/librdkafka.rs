@@ -1,0 +1,245 @@
+//! The brokers of a real cluster, over librdkafka: the owner's side of everything.
+
+use super::admin::Orders;
+use super::clock::now;
+use super::consumer::{Events, Reader, ended};
+use super::error::OpenError;
+use super::finder::Finder;
+use super::news::News;
+use super::producer::Producer;
+use super::properties;
+use super::routes::{ANSWER, Query, Routes, closing};
+use super::settings::KafkaSettings;
+use super::slot::SlotDesk;
+use crate::brokers::{
+    Brokers, ConsumerId, Failure, NewRecord, NotTaken, Order, Partition, Question, Slot, Taken,
+    Token, Told,
+};
+use crate::place::Offset;
+use airmail_log::Waker;
+use airmail_model::{Mono, Now};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::BaseConsumer;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// Random bytes in the name of the group that librdkafka wants of who assigns partitions.
+const GROUP_BYTES: usize = 8;
+
+/// [`Brokers`] of a cluster of Kafka. Nothing of it blocks, but opening it and dropping it: one that is dropped before it
+/// is closed waits for its threads.
+#[derive(Debug)]
+pub struct LibrdkafkaBrokers {
+    settings: KafkaSettings,
+    /// Properties of consumers.
+    config: ClientConfig,
+    news: Arc<News>,
+    producer: Option<Producer>,
+    finder: Option<Finder>,
+    orders: Option<Orders>,
+    slots: BTreeMap<Slot, SlotDesk>,
+    readers: BTreeMap<ConsumerId, (Slot, Reader)>,
+    /// Number of records whose reports were not told.
+    under_way: usize,
+}
+
+impl LibrdkafkaBrokers {
+    /// Makes the clients, which begin to connect. `waker` is called whenever there is something to poll for.
+    ///
+    /// # Errors
+    /// A property is not for users, or not in this build; a client or a thread cannot be had. Whether brokers are
+    /// there is not known yet.
+    pub fn open(settings: KafkaSettings, waker: Waker) -> Result<LibrdkafkaBrokers, OpenError> {
+        let base = properties::client(&settings)?;
+        let config = properties::consumer(&base, &settings, &group()?);
+        let news = News::new(waker);
+        let mut brokers = LibrdkafkaBrokers {
+            settings,
+            config,
+            news: Arc::clone(&news),
+            producer: None,
+            finder: None,
+            orders: None,
+            slots: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            under_way: 0,
+        };
+        // What was started before a failure ends as `brokers` is dropped.
+        let config = properties::producer(&base, &brokers.settings);
+        let flush = brokers.settings.flush;
+        brokers.producer = Some(Producer::start(&config, &news, flush)?);
+        let client: BaseConsumer<Events> = properties::asker(&base).create_with_context(Events)?;
+        brokers.finder = Some(Finder::start(Routes::new(client, Arc::clone(&news)))?);
+        brokers.orders = Some(Orders::start(base, &news)?);
+        Ok(brokers)
+    }
+
+    fn begin_closing(&mut self) {
+        // Each client ends in its thread, which has it last: ending one may wait. The producer's thread has it until
+        // closing has begun.
+        self.producer = None;
+        self.news.begin_closing();
+        let readers = std::mem::take(&mut self.readers);
+        for (slot, reader) in readers.into_values() {
+            self.give_back(slot, &reader);
+        }
+        self.slots.clear();
+        self.finder = None;
+        self.orders = None;
+    }
+
+    fn give_back(&self, slot: Slot, reader: &Reader) {
+        // A slot that is not there has ended its consumers.
+        if let Some(desk) = self.slots.get(&slot) {
+            desk.stop(&reader.cell);
+        }
+    }
+
+    /// The desk of a slot, whose client is made with its first consumer.
+    fn desk(&mut self, slot: Slot) -> io::Result<&SlotDesk> {
+        use std::collections::btree_map::Entry;
+        match self.slots.entry(slot) {
+            Entry::Occupied(desk) => Ok(desk.into_mut()),
+            Entry::Vacant(place) => {
+                let config = self.config.clone();
+                Ok(place.insert(SlotDesk::start(config, slot, &self.news)?))
+            }
+        }
+    }
+
+    fn is_of_interest(&self, told: &Told) -> bool {
+        match told {
+            Told::Readable { consumer }
+            | Told::OutOfRange { consumer }
+            | Told::Truncated { consumer, .. }
+            | Told::Ended { consumer, .. } => self.readers.contains_key(consumer),
+            Told::Produced { .. } | Told::Answered { .. } => true,
+        }
+    }
+}
+
+impl Brokers for LibrdkafkaBrokers {
+    fn produce(
+        &mut self,
+        token: Token,
+        partition: &Partition,
+        record: NewRecord,
+    ) -> Result<(), NotTaken> {
+        let Some(producer) = &self.producer else {
+            return Err(NotTaken::Failed("Kafka's client is closing".to_owned()));
+        };
+        if let Some(why) = self.news.fatal() {
+            return Err(NotTaken::Failed(why));
+        }
+        if self.under_way >= self.settings.records_max {
+            return Err(NotTaken::Full);
+        }
+        producer.produce(token, partition, &record)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn consume(&mut self, consumer: ConsumerId, slot: Slot, partition: &Partition, from: Offset) {
+        let reader = Reader::new(consumer, partition, from);
+        let cell = Arc::clone(&reader.cell);
+        let why = if self.news.is_closing() {
+            Some(closing())
+        } else if slot.0 >= self.settings.slots {
+            let (slots, slot) = (self.settings.slots, slot.0);
+            Some(Failure::Other(format!("no slot {slot}: there are {slots}")))
+        } else {
+            match self.desk(slot) {
+                Ok(desk) => {
+                    desk.begin(cell);
+                    None
+                }
+                Err(error) => Some(Failure::Other(error.to_string())),
+            }
+        };
+        self.readers.insert(consumer, (slot, reader));
+        if let Some(why) = why {
+            self.news.tell(ended(consumer, why));
+        }
+    }
+
+    fn stop(&mut self, consumer: ConsumerId) {
+        if let Some((slot, reader)) = self.readers.remove(&consumer) {
+            self.give_back(slot, &reader);
+        }
+    }
+
+    fn take(&mut self, consumer: ConsumerId, bytes_max: u64, taken: &mut Vec<Taken>) {
+        if let Some((_, reader)) = self.readers.get_mut(&consumer) {
+            reader.take(bytes_max, taken, &self.news);
+        }
+    }
+
+    fn ask(&mut self, token: Token, partition: &Partition, question: Question) {
+        match &self.finder {
+            Some(finder) => finder.ask(Query {
+                token,
+                partition: partition.clone(),
+                question,
+                until: now() + ANSWER,
+            }),
+            None => self.news.fail(token, closing()),
+        }
+    }
+
+    fn order(&mut self, token: Token, order: Order) {
+        match &self.orders {
+            Some(orders) => orders.order(token, order),
+            None => self.news.fail(token, closing()),
+        }
+    }
+
+    fn poll(&mut self, _now: Now, told: &mut Vec<Told>) -> Option<Mono> {
+        let begin = told.len();
+        self.news.take(told);
+        let produced = |told: &&Told| matches!(told, Told::Produced { .. });
+        let reports = told[begin..].iter().filter(produced).count();
+        self.under_way = self.under_way.saturating_sub(reports);
+        let mut at = 0;
+        told.retain(|one| {
+            at += 1;
+            at <= begin || self.is_of_interest(one)
+        });
+        if self.producer.is_none() && self.news.are_threads_done() {
+            self.news.join();
+        }
+        // The waker tells of everything.
+        None
+    }
+
+    fn close(&mut self, _now: Now) {
+        if !self.news.is_closing() {
+            self.begin_closing();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.news.is_closing() && self.news.are_threads_done() && self.news.is_empty()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.news.trouble()
+    }
+}
+
+impl Drop for LibrdkafkaBrokers {
+    fn drop(&mut self) {
+        if !self.news.is_closing() {
+            self.begin_closing();
+        }
+        self.news.join();
+    }
+}
+
+/// A name that no other client has.
+fn group() -> Result<String, OpenError> {
+    let mut bytes = [0; GROUP_BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("airmail-{digits}"))
+}
