@@ -133,23 +133,23 @@ impl Reader {
     }
 
     /// Takes records until they are `bytes_max` or more together, and the end where it is reached.
-    pub(super) fn take(&mut self, bytes_max: u64, taken: &mut Vec<Taken>, news: &News) {
+    pub(super) fn take(&mut self, bytes_max: u64, taken: &mut Vec<Taken>, news: &News) -> bool {
         self.cell.flag.lower();
         let cell = Arc::clone(&self.cell);
         let queue = cell.queue.lock();
         let Some(queue) = queue.as_ref() else {
             // Input: the slot's thread has not assigned the partition yet.
-            return;
+            return false;
         };
         let mut bytes = 0;
         while !self.is_ended {
             if bytes >= bytes_max {
                 // librdkafka tells of a queue that was empty alone.
                 self.cell.flag.raise(news);
-                return;
+                return true;
             }
             match queue.poll(Duration::ZERO) {
-                None => return,
+                None => return false,
                 Some(Ok(message)) => {
                     if let Some(record) = self.record(&message) {
                         bytes += record.bytes();
@@ -159,6 +159,7 @@ impl Reader {
                 Some(Err(error)) => self.meet(&error, taken, news),
             }
         }
+        false
     }
 
     /// Copies a record, unless it is one before where the consumer is.

@@ -169,10 +169,9 @@ impl Brokers for LibrdkafkaBrokers {
         }
     }
 
-    fn take(&mut self, consumer: ConsumerId, bytes_max: u64, taken: &mut Vec<Taken>) {
-        if let Some((_, reader)) = self.readers.get_mut(&consumer) {
-            reader.take(bytes_max, taken, &self.news);
-        }
+    fn take(&mut self, consumer: ConsumerId, bytes_max: u64, taken: &mut Vec<Taken>) -> bool {
+        let reader = self.readers.get_mut(&consumer);
+        reader.is_some_and(|(_, reader)| reader.take(bytes_max, taken, &self.news))
     }
 
     fn ask(&mut self, token: Token, partition: &Partition, question: Question) {

@@ -388,6 +388,7 @@ impl LogStorage for LogsHandle {
             seal: false,
             heal: false,
             many_writers: true,
+            provisions: false,
         }
     }
 
