@@ -6,7 +6,7 @@
 //! - A batch has a place; its number is the place times 4,096, plus the record's index. Some places are void.
 //! - Append times are of several clocks: one may be before an earlier one, by as much as the settings say.
 //! - Whoever appends is answered at once, and a retry that comes by another handle is stored once more. A reader is given
-//!   what the log's prefix says: of a producer's records, those above its last that was given ([`log`]).
+//!   what the log's prefix says: of a producer's records, those above its last that was given (`log.rs`).
 //! - A handle stores nothing of a producer behind a batch that it has refused, until that one comes again, and nothing
 //!   more of an epoch of which it does not know one's outcome ([`handle`]).
 //!
