@@ -56,6 +56,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     numbering: Numbering::Dense,
     clock: AppendClock::Monotone,
     many_writers: false,
+    provisions: false,
     topic_index: true,
     past_end: false,
     seal: false,
