@@ -3,12 +3,12 @@
 
 pub(crate) mod link;
 
-use airmail_log::{Bounds, Stored};
+use airmail_log::{AppendClock, Bounds, Capabilities, Dedup, Numbering, Stored};
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::Delivered;
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Extent, Incarnation, Lane, Limits, LogId, LogIndex,
-    MapEpoch, Message, NamespaceId, Sequence, TopicHash, TopicName,
+    AppendTime, Batch, BatchEncoder, Checked, Durability, Extent, Incarnation, Lane, Limits, LogId,
+    LogIndex, MapEpoch, Message, NamespaceId, Sequence, TopicHash, TopicName,
 };
 use airmail_testkit::transcript::{Transcript, parts};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +19,20 @@ pub(crate) const LOG: LogId = LogId {
     namespace: NAMESPACE,
     lane: Lane::Normal,
     index: LogIndex(0),
+};
+
+/// Capabilities of the storage, where a transcript does not say otherwise.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    strongest: Durability::FSYNC,
+    dedup: Dedup::AtAppend,
+    numbering: Numbering::Dense,
+    clock: AppendClock::Monotone,
+    many_writers: false,
+    provisions: false,
+    topic_index: true,
+    past_end: false,
+    seal: false,
+    heal: false,
 };
 
 #[test]

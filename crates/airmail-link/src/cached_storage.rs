@@ -182,13 +182,13 @@ impl<S: LogStorage> CachedStorage<S> {
         }
     }
 
-    /// Takes note of since when a fetcher is behind, and was taken to be.
-    fn note_behind(&mut self, above: ReaderId, before: Option<Mono>, now: Option<Mono>) {
-        if before != now {
+    /// Takes note of since when a fetcher is behind, and was taken to be before.
+    fn note_behind(&mut self, above: ReaderId, before: Option<Mono>, since: Option<Mono>) {
+        if before != since {
             if let Some(before) = before {
                 self.behind.remove(&(before, above));
             }
-            self.behind.extend(now.map(|now| (now, above)));
+            self.behind.extend(since.map(|since| (since, above)));
         }
     }
 

@@ -84,6 +84,13 @@ fn extent(answer: &Completion) -> Extent {
     }
 }
 
+fn refused(answer: Completion) -> Refusal {
+    match answer {
+        Completion::Refused { why, .. } => why,
+        other => panic!("an append was answered with {other:?}"),
+    }
+}
+
 /// The numbers that a reader of everything is given, and those it is told as unused.
 fn read(handle: &mut LogsHandle) -> (Vec<u64>, u64) {
     let r = ReaderId(9);
@@ -154,10 +161,6 @@ fn a_handle_stores_nothing_behind_what_it_has_refused() {
     let mut one = logs.handle();
     open(&mut one);
     let maker = Maker::of(log(0), 5, 1);
-    let refused = |answer: Completion| match answer {
-        Completion::Refused { why, .. } => why,
-        other => panic!("{other:?}"),
-    };
     let why = refused(append(&mut one, maker.at(4), 1));
     assert!(matches!(why, Refusal::Busy { .. }), "{why:?}");
     logs.calm();
@@ -177,10 +180,6 @@ fn a_handle_stores_nothing_more_of_an_epoch_with_an_unknown_outcome() {
     open(&mut one);
     open(&mut other);
     let maker = Maker::of(log(0), 5, 1);
-    let refused = |answer: Completion| match answer {
-        Completion::Refused { why, .. } => why,
-        other => panic!("{other:?}"),
-    };
     let why = refused(append(&mut one, maker, 1));
     assert_eq!(why, Refusal::OutcomeUnknown);
     logs.calm();

@@ -30,7 +30,7 @@ impl Gateway {
         };
         let stamped = self.stamped_by(key, number);
         if let (Err(why), StampedBy::Gateway(epoch)) = (&result, stamped) {
-            self.own_refused(key, number, epoch, why);
+            self.logs[key].end_epoch(epoch, number, why);
         }
         let result = match (result, stamped) {
             (Ok(_), StampedBy::Doubted) => Err(Refusal::OutcomeUnknown),

@@ -59,33 +59,21 @@ impl GatewayLogs {
 }
 
 impl GatewayLog {
-    /// Ends the epoch of a batch of the gateway's own that was refused, if no other has.
-    fn end_epoch(&mut self, of: ProducerEpoch, number: u64, is_unknown: bool) {
+    /// A batch of the gateway's own was refused, or its outcome is not known: ends its epoch, if no other has.
+    pub(super) fn end_epoch(&mut self, of: ProducerEpoch, number: u64, why: &Refusal) {
         if self.own.epoch == of {
             self.own = OwnPlace {
                 epoch: ProducerEpoch(of.0 + 1),
                 next: ProducerSequence(0),
             };
         }
-        if is_unknown {
+        if *why == Refusal::OutcomeUnknown {
             self.publishes.doubt(number, of);
         }
     }
 }
 
 impl Gateway {
-    /// A batch of the gateway's own was refused, or its outcome is not known.
-    pub(super) fn own_refused(
-        &mut self,
-        log: LogKey,
-        number: u64,
-        epoch: ProducerEpoch,
-        why: &Refusal,
-    ) {
-        let is_unknown = *why == Refusal::OutcomeUnknown;
-        self.logs[log].end_epoch(epoch, number, is_unknown);
-    }
-
     /// The refusal of a batch of the gateway's own for its client, who knows of no producer. One that was refused for
     /// what was before it is not stored, and may come again.
     pub(super) fn without_producer(&self, why: Refusal) -> Refusal {

@@ -44,11 +44,11 @@ impl ReadingTurns {
 
     /// One of this log is read for from now on.
     pub(crate) fn begin(&mut self, log: LogKey) {
+        self.sum += 1;
         let of_log = self.following.entry(log).or_default();
         *of_log += 1;
-        self.sum += 1;
         if *of_log == 1 {
-            self.moved(log);
+            self.note_oldest(log, self.oldest_of(log));
         }
     }
 
@@ -62,7 +62,7 @@ impl ReadingTurns {
         self.sum -= 1;
         if *of_log == 0 {
             self.following.remove(&log);
-            self.moved(log);
+            self.note_oldest(log, self.oldest_of(log));
         }
     }
 
@@ -70,19 +70,26 @@ impl ReadingTurns {
     pub(crate) fn park(&mut self, log: LogKey, ticket: u64, key: BehindKey) {
         let before = self.oldest_of(log);
         self.parked.entry(log).or_default().insert(ticket, key);
-        self.renew_oldest(log, before);
+        if before != self.oldest_of(log) {
+            self.note_oldest(log, before);
+        }
     }
 
-    /// One of this log waits no longer.
-    pub(crate) fn leave(&mut self, log: LogKey, ticket: u64) {
+    /// One of this log waits no longer; gives which.
+    pub(crate) fn leave(&mut self, log: LogKey, ticket: u64) -> Option<BehindKey> {
         let before = self.oldest_of(log);
-        if let Some(of_log) = self.parked.get_mut(&log) {
-            of_log.remove(&ticket);
-            if of_log.is_empty() {
-                self.parked.remove(&log);
-            }
+        let of_log = self.parked.get_mut(&log);
+        let Some(key) = of_log.and_then(|of_log| of_log.remove(&ticket)) else {
+            bug!("nobody waits for {log:?} with ticket {ticket}");
+            return None;
+        };
+        if self.oldest_of(log).is_none() {
+            self.parked.remove(&log);
         }
-        self.renew_oldest(log, before);
+        if before != self.oldest_of(log) {
+            self.note_oldest(log, before);
+        }
+        Some(key)
     }
 
     /// Takes out the one whose turn it is, where so many of the session's may be read for.
@@ -90,13 +97,7 @@ impl ReadingTurns {
         let unread = self.oldest_of_unread.first().copied();
         let all = unread.into_iter().chain(self.oldest.first().copied()).min();
         let (ticket, log) = if self.sum < most { all } else { unread }?;
-        let key = self
-            .parked
-            .get(&log)
-            .and_then(|of| of.get(&ticket))
-            .copied();
-        self.leave(log, ticket);
-        key
+        self.leave(log, ticket)
     }
 
     /// Whether nobody waits.
@@ -110,35 +111,17 @@ impl ReadingTurns {
         Some((*ticket, log))
     }
 
-    /// Takes note of who is the oldest of a log now.
-    fn renew_oldest(&mut self, log: LogKey, before: Option<Place>) {
-        let now = self.oldest_of(log);
-        if before == now {
-            return;
-        }
-        let set = if self.following.contains_key(&log) {
-            &mut self.oldest
-        } else {
-            &mut self.oldest_of_unread
-        };
+    /// Takes note of who is the oldest of a log now, and whether one is read for there.
+    fn note_oldest(&mut self, log: LogKey, before: Option<Place>) {
         if let Some(before) = before {
-            set.remove(&before);
+            self.oldest.remove(&before);
+            self.oldest_of_unread.remove(&before);
         }
-        set.extend(now);
-    }
-
-    /// A log has got its first one who is read for, or has lost its last.
-    fn moved(&mut self, log: LogKey) {
-        let Some(oldest) = self.oldest_of(log) else {
-            // Input: a log for which nobody waits.
-            return;
-        };
-        self.oldest.remove(&oldest);
-        self.oldest_of_unread.remove(&oldest);
+        let now = self.oldest_of(log);
         if self.following.contains_key(&log) {
-            self.oldest.insert(oldest);
+            self.oldest.extend(now);
         } else {
-            self.oldest_of_unread.insert(oldest);
+            self.oldest_of_unread.extend(now);
         }
     }
 

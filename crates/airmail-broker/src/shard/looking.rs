@@ -138,17 +138,14 @@ impl Shard {
     /// refuse that as stale would send its client in circles.
     fn is_unknown(&self, input: &ClientInput) -> bool {
         let known = self.catalog.snapshot();
-        let is_unknown = |id: NamespaceId| known.get(id).is_none() && id != LogId::SYSTEM.namespace;
-        let is_newer = |id: NamespaceId, epoch: MapEpoch| {
-            let known = known.get(id);
-            known.is_some_and(|entry| entry.map.epoch < epoch)
+        let is_before = |id: NamespaceId, epoch: MapEpoch| {
+            let known = known.get(id).map(|entry| entry.map.epoch);
+            known.is_none_or(|known| known < epoch) && id != LogId::SYSTEM.namespace
         };
+        let is_unknown = |id| is_before(id, MapEpoch(0));
         match input {
             ClientInput::Request { request, .. } => match request {
-                Request::Publish { batch, .. } => {
-                    let id = batch.namespace();
-                    is_unknown(id) || is_newer(id, batch.map_epoch())
-                }
+                Request::Publish { batch, .. } => is_before(batch.namespace(), batch.map_epoch()),
                 Request::Add(wanted) => is_unknown(wanted.namespace),
                 _ => false,
             },

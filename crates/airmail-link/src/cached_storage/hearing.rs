@@ -137,7 +137,6 @@ impl<S: LogStorage> CachedStorage<S> {
         let topic = fetcher.topic;
         let shelf = Shelf { log, topic };
         let before = fetcher.behind_since;
-        let mut failure = None;
         match completion {
             Completion::Batch { stored, .. } => {
                 let bytes = stored.batch.bytes().len() as u64;
@@ -156,17 +155,19 @@ impl<S: LogStorage> CachedStorage<S> {
             Completion::Tail { next, .. } => fetcher.at_tail(next),
             Completion::Sealed { last, next, .. } => of_log.sealed = Some((last, next)),
             Completion::Ended { why, .. } => {
-                failure = why.map(|why| (fetcher.next, why));
+                let next = fetcher.next;
                 of_log.fetchers.remove(&above);
                 self.above.remove(&above);
+                self.note_behind(above, before, None);
+                if let Some(why) = why {
+                    self.not_fetched((shelf, next), &why, out);
+                }
+                return;
             }
             other => bug!("{other:?} for a fetcher"),
         }
-        let after = of_log.fetchers.get(&above).and_then(|of| of.behind_since);
-        self.note_behind(above, before, after);
-        if let Some((next, why)) = failure {
-            self.not_fetched((shelf, next), &why, out);
-        }
+        let since = fetcher.behind_since;
+        self.note_behind(above, before, since);
     }
 
     /// Nothing more is fetched of a log: whoever waits for it ends, and whoever reads the log if that is gone.

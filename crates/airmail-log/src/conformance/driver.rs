@@ -13,10 +13,10 @@ use super::provisioning::Provisioned;
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
-    AppendClock, Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal,
-    Scope, Tag, WantEdit,
+    Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
+    WantEdit,
 };
-use airmail_model::{Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
+use airmail_model::{AppendTime, Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
@@ -93,10 +93,7 @@ impl<'a, S: Subject> Driver<'a, S> {
     /// Microseconds by which an append time may be before an earlier one, at most.
     #[must_use]
     pub fn clock_back(&mut self) -> i64 {
-        match self.capabilities().clock {
-            AppendClock::Monotone => 0,
-            AppendClock::Within(most) => i64::try_from(most.as_micros()).unwrap_or(i64::MAX),
-        }
+        self.capabilities().clock.proof(AppendTime(0)).0
     }
 
     /// Makes a call under a tag of its own, without waiting for the answer.

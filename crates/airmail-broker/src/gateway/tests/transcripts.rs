@@ -9,7 +9,9 @@ use crate::catalog::{Catalog, CommandRefusal};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::MemberId;
-use crate::transcript::{LOG, NAMESPACE, link, number, read_batch, show_delivered, show_extent};
+use crate::transcript::{
+    CAPABILITIES, LOG, NAMESPACE, link, number, read_batch, show_delivered, show_extent,
+};
 use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::frame::{
     Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
@@ -48,20 +50,6 @@ fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
     move |line| driver.step(line)
 }
-
-/// Capabilities of the storage behind the tower, where a transcript does not say otherwise.
-const CAPABILITIES: Capabilities = Capabilities {
-    strongest: Durability::FSYNC,
-    dedup: Dedup::AtAppend,
-    numbering: Numbering::Dense,
-    clock: AppendClock::Monotone,
-    many_writers: false,
-    provisions: false,
-    topic_index: true,
-    past_end: false,
-    seal: false,
-    heal: false,
-};
 
 /// A gateway, and its clock.
 pub(super) struct Driver {

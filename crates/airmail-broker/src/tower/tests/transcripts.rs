@@ -9,12 +9,11 @@ use crate::config::{ShardConfig, SweepSettings};
 use crate::keys::BehindKey;
 use crate::link::{Follow, MemberId, ToTower};
 use crate::transcript::{
-    LOG, NAMESPACE, link, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
-    show_extent, show_records, show_topic,
+    CAPABILITIES, LOG, NAMESPACE, link, number, read_batch, read_bounds, read_extent, read_stored,
+    show_batch, show_extent, show_records, show_topic,
 };
 use airmail_log::{
-    AppendClock, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, Numbering, ReaderId,
-    Refusal, ScopeFilter, Tag,
+    AppendClock, Call, Completion, GapWhy, LogSpec, ReaderId, Refusal, ScopeFilter, Tag,
 };
 use airmail_model::{
     AppendTime, Durability, Extent, LogId, LogIndex, Mono, Now, Sequence, StorageName, Wall,
@@ -77,20 +76,8 @@ impl Driver {
             tail_window_bytes: 4,
             ..ShardConfig::default()
         };
-        let capabilities = Capabilities {
-            strongest: Durability::FSYNC,
-            dedup: Dedup::AtAppend,
-            numbering: Numbering::Dense,
-            clock: AppendClock::Monotone,
-            many_writers: false,
-            provisions: false,
-            topic_index: true,
-            past_end: false,
-            seal: false,
-            heal: false,
-        };
         Driver {
-            tower: Tower::new(config, capabilities),
+            tower: Tower::new(config, CAPABILITIES),
             now: Now {
                 mono: Mono(1),
                 wall: Wall(100),
