@@ -19,6 +19,12 @@ impl TowerName {
         TowerName(name.into())
     }
 
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Score of the name for a log: the same in every process, of every release.
     fn score(&self, log: LogId) -> u64 {
         let lane = match log.lane {

@@ -24,6 +24,7 @@
 mod admin;
 mod asker;
 mod clock;
+mod cluster;
 mod consumer;
 mod error;
 mod finder;
@@ -37,6 +38,7 @@ mod slot;
 mod topics;
 mod wait;
 
+pub use cluster::cluster_number;
 pub use error::OpenError;
 pub use librdkafka::LibrdkafkaBrokers;
 pub use settings::KafkaSettings;

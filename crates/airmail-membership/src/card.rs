@@ -41,13 +41,15 @@ pub struct Card {
     pub release: String,
 }
 
-/// The ways by which a node has its logs, as it says of itself.
+/// The ways by which a node has its logs, and others have them from it, as it says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
     /// Nodes whose logs it uses and to which it has no link, the first few.
     pub unlinked: Vec<String>,
     /// Its place in a tree, if it is in one.
     pub tree: Option<TreeCard>,
+    /// Where others link to it for its logs: `HOST:PORT`. Empty: nowhere.
+    pub link_address: String,
 }
 
 /// The place of a node in a tree, as it says of itself.
@@ -104,6 +106,7 @@ impl Card {
             unlinked: self.ways.unlinked.clone(),
             release: self.release.clone(),
             tree: self.ways.tree.as_ref().map(TreeCard::to_wire),
+            link_address: self.ways.link_address.clone(),
         };
         while card.encoded_len() > CARD_BYTES_MAX && card.unlinked.pop().is_some() {}
         card.encode_to_vec()
@@ -140,6 +143,7 @@ impl Card {
             ways: Ways {
                 unlinked: card.unlinked,
                 tree: card.tree.map(TreeCard::from_wire),
+                link_address: card.link_address,
             },
             release: card.release,
         })

@@ -7,6 +7,9 @@
 //! In a tree a node does both: it has its logs from a parent (`climbing`), whoever that is at the moment (`tree`), and
 //! hosts children of its own.
 //!
+//! Where several nodes have the same logs, those meet each other (`meeting`), and a gateway spreads its logs over them
+//! (`following`).
+//!
 //! Who else there is the nodes find out by gossip (`membership`, `gossiping`), once they have met by a link, or by asking
 //! all of a fixed list (`knowledge`, `resolving`); what this one makes of it is its view (`view`), which clients are told
 //! of.
@@ -21,6 +24,7 @@ mod carrying;
 pub(crate) mod climbing;
 pub(crate) mod credentials;
 pub(crate) mod dialing;
+pub(crate) mod following;
 pub(crate) mod gossiping;
 mod greeting;
 pub(crate) mod host_shard;
@@ -28,6 +32,7 @@ pub(crate) mod hosting;
 mod knowledge;
 mod link_end;
 pub(crate) mod link_states;
+pub(crate) mod meeting;
 pub(crate) mod membership;
 mod resolving;
 pub(crate) mod tree;

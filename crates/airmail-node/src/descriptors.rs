@@ -18,6 +18,8 @@ const OF_STORAGE: u64 = 160;
 const OF_MEMORY: u64 = 0;
 /// Links to each shard of the node that has the storage, which has at most so many.
 const OF_LINKS: u64 = 64;
+/// Of a shard's clients of Kafka: some ten of them, each with connections to up to eight brokers.
+const OF_KAFKA: u64 = 128;
 /// Beside their connections: a file with its journal, or one more connection while one is made.
 const OF_MAILBOXES: u64 = 8;
 /// Listeners, runtimes, standard streams, the log.
@@ -69,6 +71,7 @@ fn set_aside(config: &Config) -> u64 {
     let each = storages.iter().map(|(_, url)| match url {
         StorageUrl::Memory { .. } => OF_MEMORY,
         StorageUrl::Disk(_) => OF_STORAGE,
+        StorageUrl::Kafka(_) => OF_KAFKA,
         StorageUrl::Tree(_) | StorageUrl::Node(_) => OF_LINKS,
     });
     let storage = each.sum::<u64>() * u64::from(config.shards);

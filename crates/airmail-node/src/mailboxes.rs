@@ -33,8 +33,8 @@ pub enum MailboxUrl {
 }
 
 impl MailboxUrl {
-    /// Reads `sqlite:PATH` or `postgres://…`. The empty URL is SQLite in the directory of `log`, or
-    /// in memory if the log is, or is another node's (then mailboxes are not served).
+    /// Reads `sqlite:PATH` or `postgres://…`. The empty URL is SQLite in the directory of `log`, or in memory if
+    /// the log has none.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for any other URL.
@@ -43,11 +43,13 @@ impl MailboxUrl {
             (None, StorageUrl::Disk(path)) if url.is_empty() => {
                 Ok(MailboxUrl::Sqlite(path.join(FILE)))
             }
-            (None, StorageUrl::Memory { .. } | StorageUrl::Tree(_) | StorageUrl::Node(_))
-                if url.is_empty() =>
-            {
-                Ok(MailboxUrl::Sqlite(":memory:".into()))
-            }
+            (
+                None,
+                StorageUrl::Memory { .. }
+                | StorageUrl::Kafka(_)
+                | StorageUrl::Tree(_)
+                | StorageUrl::Node(_),
+            ) if url.is_empty() => Ok(MailboxUrl::Sqlite(":memory:".into())),
             (Some(("sqlite", path)), _) if !path.is_empty() => Ok(MailboxUrl::Sqlite(path.into())),
             (Some(("postgres" | "postgresql", rest)), _) if rest.starts_with("//") => {
                 Ok(MailboxUrl::Postgres(url.to_owned()))

@@ -3,6 +3,7 @@
 use crate::cluster::gossiping::Gossiping;
 use crate::cluster::hosting::Hosting;
 use crate::cluster::membership;
+use crate::cluster::view::ClusterView;
 use crate::config::Config;
 use crate::config::hosts::is_loopback;
 use crate::frontdoor::FrontDoor;
@@ -20,7 +21,7 @@ use crate::shard_thread::{self, ShardThread, Source};
 use crate::shards::Shards;
 use crate::stopping::arrivals;
 use crate::storage;
-use crate::storage::node_storage::NodeStorage;
+use crate::storage::node_storage::{NodeStorage, OtherTowers};
 use crate::{NodeOptions, READY_STEP, StartError, bugs, descriptors};
 use airmail_model::{Durability, Error, ErrorCode, StorageName};
 use std::collections::BTreeMap;
@@ -73,7 +74,6 @@ pub(crate) async fn start(mut options: NodeOptions) -> Result<Running, StartErro
     let sources = sources(options.listener, crowded, &first, &tasks)?;
     let (door, patience) = (first.door.clone(), config.stop_timeout.0);
     let all = std::iter::once(first).chain(shards.iter().skip(1).map(services));
-    let (durability, further) = (config.durability, storage.further);
     let parts = receivers.into_iter().zip(engines).zip(sources).zip(all);
     let parts = parts.zip(arrivals(shards.count())).zip(storage.links);
     let threads = parts.map(
@@ -102,8 +102,9 @@ pub(crate) async fn start(mut options: NodeOptions) -> Result<Running, StartErro
         patience,
     };
     serve_links(storage.hosting.zip(cluster.flatten()), &running)?;
-    let running = wait_until_ready(running, &shards, gossiping).await?;
-    say_what_differs(durability, &further, shards.first());
+    let others = (storage.other_towers, view);
+    let running = wait_until_ready(running, &shards, (gossiping, others)).await?;
+    say_what_differs(config.durability, &storage.further, shards.first());
     Ok(running)
 }
 
@@ -212,7 +213,7 @@ fn http_door(
 async fn wait_until_ready(
     mut running: Running,
     shards: &Shards,
-    gossiping: Option<Gossiping>,
+    (gossiping, others): (Option<Gossiping>, (Option<OtherTowers>, ClusterView)),
 ) -> Result<Running, StartError> {
     while !shards.are_ready() && !running.shutdown.is_cancelled() {
         if running.has_lost_a_shard() {
@@ -223,6 +224,11 @@ async fn wait_until_ready(
     }
     if let Some(gossiping) = gossiping {
         running.tasks.spawn(gossiping.run(running.shutdown.clone()));
+    }
+    if let (Some(others), view) = others {
+        running
+            .tasks
+            .spawn(others.learn(view, running.shutdown.clone()));
     }
     Ok(running)
 }

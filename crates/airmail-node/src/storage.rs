@@ -3,8 +3,12 @@
 
 mod data_dir_watcher;
 mod directory;
+mod kafka_url;
 pub(crate) mod node_storage;
+mod of_towers;
 mod on_disk;
+#[cfg(feature = "kafka")]
+mod on_kafka;
 mod precise_timer;
 mod service_times;
 mod storage_set;
@@ -13,6 +17,7 @@ mod tree_url;
 
 use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
+pub use kafka_url::KafkaUrl;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +25,7 @@ pub(crate) use storage_set::{StorageSet, seed_of_shard};
 pub use tree_url::TreeUrl;
 
 /// Descriptions of a storage's URL, for whoever wrote another thing: the first one's, and further ones'.
-const FIRST: &str = "disk:PATH, memory: or tree://HOST:PORT";
+const FIRST: &str = "disk:PATH, memory:, kafka://HOST:PORT or tree://HOST:PORT";
 const FURTHER: &str = "disk:PATH or memory:";
 
 /// A storage's URL, read.
@@ -35,6 +40,8 @@ pub enum StorageUrl {
     },
     /// `disk:PATH`
     Disk(PathBuf),
+    /// `kafka://…`: partitions of a Kafka cluster.
+    Kafka(KafkaUrl),
     /// `tree://…`: those of a parent, and of its parents up to the root.
     Tree(TreeUrl),
     /// Those of another node, at `HOST:PORT`, or one of several such. It has no URL: roles, `cluster.join` and
@@ -55,11 +62,12 @@ impl StorageUrl {
         }
     }
 
-    /// Reads `memory:`, `memory:?service_us=…`, `disk:PATH` or `tree://…`, the value of a further storage's setting.
+    /// Reads `memory:`, `memory:?service_us=…`, `disk:PATH`, `kafka://…` or `tree://…`, the value of a further storage's
+    /// setting.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
-    /// parameter that is not known or cannot be.
+    /// `UNIMPLEMENTED` for a storage that is reserved or that this build does not have, `INVALID_ARGUMENT` for any
+    /// other, and for a parameter that is not known or cannot be.
     pub fn of(setting: &str, url: &str) -> Result<StorageUrl, Error> {
         StorageUrl::read(setting, url, FURTHER)
     }
@@ -75,6 +83,9 @@ impl StorageUrl {
             Some(("tree", rest)) => TreeUrl::parse(rest)
                 .map(StorageUrl::Tree)
                 .map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit)),
+            Some(("kafka", rest)) if cfg!(feature = "kafka") => KafkaUrl::parse(rest)
+                .map(StorageUrl::Kafka)
+                .map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit)),
             Some(("kafka" | "raft", _)) => Err(wrong(ErrorCode::Unimplemented).limit(expected)),
             _ => Err(wrong(ErrorCode::InvalidArgument).limit(expected)),
         }
@@ -85,6 +96,7 @@ impl StorageUrl {
     pub fn strongest(&self) -> Durability {
         match self {
             StorageUrl::Memory { .. } => Durability::MEMORY,
+            StorageUrl::Kafka(url) => url.durability(),
             StorageUrl::Disk(_) | StorageUrl::Tree(_) | StorageUrl::Node(_) => Durability::FSYNC,
         }
     }
@@ -95,6 +107,7 @@ impl StorageUrl {
         match self {
             StorageUrl::Memory { .. } => "memory:",
             StorageUrl::Disk(_) => "disk:",
+            StorageUrl::Kafka(_) => "kafka:",
             StorageUrl::Tree(_) => "of a parent in a tree",
             StorageUrl::Node(_) => "of another node",
         }
@@ -118,6 +131,7 @@ impl fmt::Display for StorageUrl {
                 service_us: Some(service_us),
             } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
+            StorageUrl::Kafka(url) => url.fmt(f),
             StorageUrl::Tree(url) => url.fmt(f),
             StorageUrl::Node(address) => write!(f, "logs of the node at {address}"),
         }
@@ -144,11 +158,17 @@ mod tests {
         }
     }
 
+    const KAFKA: ErrorCode = if cfg!(feature = "kafka") {
+        ErrorCode::InvalidArgument
+    } else {
+        ErrorCode::Unimplemented
+    };
+
     #[test]
     fn storages_to_come_are_unimplemented_and_others_invalid() {
         for (url, code) in [
-            ("kafka://a:9092", ErrorCode::Unimplemented),
             ("raft://a", ErrorCode::Unimplemented),
+            ("kafka:a", KAFKA),
             ("memory:x", ErrorCode::InvalidArgument),
             ("memory:?", ErrorCode::InvalidArgument),
             ("memory:?service_us=0", ErrorCode::InvalidArgument),

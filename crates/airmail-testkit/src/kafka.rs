@@ -2,6 +2,7 @@
 //! and the things that tests do with a cluster.
 
 use crate::lasting::lasting_address;
+use crate::network::{Machine, Network};
 use crate::scale;
 use crate::waiting::{self, Waiting, alive, waiting};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -12,15 +13,19 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Brought by `cargo xtask test`, below the tools' directory.
 const JARS: &str = "servers/kafka";
 const PATIENCE: Duration = Duration::from_secs(30);
+/// 16 bytes in base64: the id of the cluster that a process shares.
+const SHARED_ID: &str = "c2hhcmVkLWNsdXN0ZXItMQ";
 /// Small, quick to start, and out of each other's way on two cores.
 const JAVA: [&str; 5] = [
     "-Xms128m",
@@ -45,28 +50,99 @@ pub fn wait_patiently_for(what: &str, holds: impl FnMut() -> Result<(), String>)
 }
 
 /// A cluster whose nodes are brokers and controllers. Killed when dropped.
-#[derive(Debug)]
 pub struct KafkaCluster {
     directory: PathBuf,
     jars: PathBuf,
     brokers: Vec<String>,
     running: Vec<Option<Child>>,
+    around: Around,
     _alive: Waiting,
+}
+
+/// Environment of a node's process.
+type Around = Box<dyn Fn(usize, &Path, &Command) -> Command + Send + Sync>;
+
+/// A shell that runs a command until its own standard input ends, and removes a directory then; and the one around it,
+/// if nothing else is there.
+const UNTIL_INPUT_ENDS: &str = r#"
+    own=$1; shift
+    "$@" < /dev/null &
+    read -r _
+    kill -9 $!
+    wait
+    rm -rf "$own"
+    rmdir "${own%/*}" 2> /dev/null
+"#;
+
+/// The bootstrap addresses of a cluster of so many nodes that all tests of this process share; none where it was left
+/// out. It is started when it is first asked for, and ends with the process.
+pub fn shared(nodes: usize) -> Option<&'static str> {
+    static SHARED: OnceLock<Option<(KafkaCluster, String)>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| {
+        let name = format!("airmail-kafka-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let addresses = || (0..nodes).map(|_| lasting_address()).collect();
+        let until_input_ends = |_: usize, own: &Path, broker: &Command| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", UNTIL_INPUT_ENDS, "sh"]).arg(own);
+            shell.arg(broker.get_program()).args(broker.get_args());
+            shell.stdin(Stdio::piped());
+            shell
+        };
+        let (brokers, controllers) = (addresses(), addresses());
+        let around = Box::new(until_input_ends);
+        let cluster = KafkaCluster::begin(&directory, SHARED_ID, (brokers, controllers), around)?;
+        let bootstrap = cluster.bootstrap();
+        Some((cluster, bootstrap))
+    });
+    shared.as_ref().map(|(_, bootstrap)| bootstrap.as_str())
 }
 
 impl KafkaCluster {
     /// Starts `nodes` nodes, with 16 bytes as the cluster's id in base64; none where it was left out. Each has a
     /// directory of its own below `directory`.
     pub fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
+        let addresses = || (0..nodes).map(|_| lasting_address()).collect();
+        let as_it_is = |_: usize, _: &Path, broker: &Command| like(broker);
+        let (brokers, controllers) = (addresses(), addresses());
+        KafkaCluster::begin(directory, id, (brokers, controllers), Box::new(as_it_is))
+    }
+
+    /// Starts a node on each of these machines.
+    pub fn start_on(
+        directory: &Path,
+        id: &str,
+        (network, machines): (&Arc<Network>, Vec<Machine>),
+    ) -> Option<KafkaCluster> {
+        let addresses = |port: u16| {
+            let of_machine = |machine| format!("{}:{port}", network.address_of(machine));
+            machines.iter().copied().map(of_machine).collect()
+        };
+        let (brokers, controllers) = (addresses(9092), addresses(9093));
+        let network = Arc::clone(network);
+        let around = move |node: usize, _: &Path, broker: &Command| {
+            let mut there = network.on(machines[node], broker);
+            there.stdin(Stdio::null());
+            there
+        };
+        KafkaCluster::begin(directory, id, (brokers, controllers), Box::new(around))
+    }
+
+    fn begin(
+        directory: &Path,
+        id: &str,
+        (brokers, controllers): (Vec<String>, Vec<String>),
+        around: Around,
+    ) -> Option<KafkaCluster> {
+        let nodes = brokers.len();
         scale::program("java", "kafka")?;
         let jars = scale::tool(JARS)?;
-        let brokers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
-        let controllers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
         let mut cluster = KafkaCluster {
             directory: directory.to_owned(),
             jars,
             brokers,
             running: Vec::new(),
+            around,
             _alive: alive("a cluster of Kafka"),
         };
         let format = |node| {
@@ -267,6 +343,7 @@ impl KafkaCluster {
             .unwrap();
         let mut broker = self.java();
         broker.arg("kafka.Kafka").arg(own.join("kafka.properties"));
+        let mut broker = (self.around)(node, &own, &broker);
         broker
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -323,6 +400,22 @@ impl KafkaCluster {
             controller = controllers[node],
             logs = self.own(node).join("logs").display(),
         )
+    }
+}
+
+/// A command as this one.
+fn like(command: &Command) -> Command {
+    let mut like = Command::new(command.get_program());
+    like.args(command.get_args()).stdin(Stdio::null());
+    like
+}
+
+impl fmt::Debug for KafkaCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaCluster")
+            .field("brokers", &self.brokers)
+            .field("running", &self.running)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,8 @@
 //! A node in a process of its own, and commands that talk to it.
 
 mod apart;
+#[cfg(feature = "kafka")]
+mod on_kafka;
 
 use crate::scale;
 use crate::waiting::{self, Waiting, alive, waiting};
@@ -146,7 +148,8 @@ pub fn after_shell(setting: &str, inner: &Command) -> Command {
 }
 
 /// A running node. Killed when dropped. Where tests are run so ([`scale::is_apart`], [`scale::tree_depth`]), it is a
-/// gateway, or a leaf of a tree, and the node that has its logs is in another process.
+/// gateway, or a leaf of a tree, and the node that has its logs is in another process; or its logs are on Kafka
+/// ([`scale::kafka_brokers`]).
 #[derive(Debug)]
 pub struct Node {
     child: Child,
@@ -188,6 +191,8 @@ impl Node {
 
     /// Starts a command that may become a node; gives why, if it ends instead.
     pub fn attempt(command: Command) -> Result<Node, Refused> {
+        #[cfg(feature = "kafka")]
+        let command = on_kafka::with_logs_there(command);
         match apart::divided(&command) {
             Some(divided) => Node::attempt_apart(divided),
             None => Node::attempt_whole(command),

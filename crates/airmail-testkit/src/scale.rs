@@ -31,6 +31,12 @@ pub fn tree_depth() -> usize {
     number("AIRMAIL_TEST_TREE").unwrap_or(0)
 }
 
+/// Brokers of the Kafka that has the logs of every node that a test starts, if it does not say where they are; 0: the
+/// node has them itself.
+pub fn kafka_brokers() -> usize {
+    number("AIRMAIL_TEST_KAFKA").unwrap_or(0)
+}
+
 /// The backlog of the late subscriber, in bytes.
 pub fn backlog_bytes() -> usize {
     number("AIRMAIL_TEST_BACKLOG_MIB").unwrap_or(16) << 20

@@ -995,6 +995,9 @@ pub struct Card {
     /// Of a node in a tree.
     #[prost(message, optional, tag = "16")]
     pub tree: ::core::option::Option<TreeCard>,
+    /// HOST:PORT for links to its logs. Empty: it lets nobody use them.
+    #[prost(string, tag = "17")]
+    pub link_address: ::prost::alloc::string::String,
 }
 /// The place of a node in a tree, as it says of itself.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,7 +6,8 @@
 //! it waits, longer each time, up to half a second.
 //!
 //! Which shard has which log does not change while this process runs. If the other node comes back with another
-//! number of shards, its links are refused here, and the log says that this process has to be started anew.
+//! number of shards, its links are refused here, and the log says that this process has to be started anew. It may come
+//! back at another address, where others say that it is ([`Remote::moved`]).
 
 use super::carrying::Carrying;
 use super::credentials::Identity;
@@ -14,13 +15,15 @@ use super::greeting::Greeting;
 use super::link_end::LinkEnd;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
-use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost};
+use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost, Tower};
 use airmail_log::{LogStorage, Waker};
 use airmail_membership::MemberId;
+use airmail_wire::WirePort;
 use airmail_wire::handshake::{Asked, Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +40,14 @@ pub(super) const NAME_PATIENCE: Duration = Duration::from_secs(15);
 pub(super) const PAUSE_MIN: Duration = Duration::from_millis(20);
 pub(super) const PAUSE_MAX: Duration = Duration::from_millis(500);
 
+/// A link to a shard.
+type Link = LinkStorage<WirePort<ToHost, FromHost>>;
+
 /// Where the other node is, and what it has.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
-    address: String,
+    /// Where it is: one for all links.
+    address: Arc<Mutex<String>>,
     identity: Identity,
     /// The node that was found there.
     peer: Node,
@@ -49,6 +56,8 @@ pub(crate) struct Remote {
     offer: Arc<Offer>,
     homes: Arc<LogHomes>,
     metrics: Arc<Metrics>,
+    /// Cancelled when its links are wanted no more.
+    unused: CancellationToken,
 }
 
 /// A connection that has led to a node.
@@ -169,6 +178,16 @@ impl Remote {
         }
     }
 
+    /// Asks the node at an address what it has, once; nothing, if it cannot be had now.
+    pub(super) async fn ask(
+        address: &str,
+        identity: &Identity,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Remote, LinkEnd> {
+        let dialed = dial(address, identity, &Asked::default()).await?;
+        Remote::new(address, identity.clone(), dialed, metrics)
+    }
+
     fn new(
         address: &str,
         identity: Identity,
@@ -191,14 +210,39 @@ impl Remote {
             found.map_err(|error| LinkEnd::Changed(error.to_string()))?;
         }
         Ok(Remote {
-            address: address.to_owned(),
+            address: Arc::new(Mutex::new(address.to_owned())),
             identity,
             peer,
             local,
             offer: Arc::new(offer),
             homes: Arc::new(homes),
             metrics: Arc::clone(metrics),
+            unused: CancellationToken::new(),
         })
+    }
+
+    /// Where the node is.
+    fn address(&self) -> String {
+        self.address.lock().clone()
+    }
+
+    /// The node is there from now on. Links that there are stay.
+    pub(super) fn moved(&self, address: &str) {
+        let mut known = self.address.lock();
+        if *known != address {
+            address.clone_into(&mut known);
+        }
+    }
+
+    /// Ends its links for good: nobody uses them any more.
+    pub(super) fn leave(&self) {
+        self.unused.cancel();
+        self.metrics.cluster.links.forget(&self.peer.name);
+    }
+
+    /// This node, as it showed itself there.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The node that was found.
@@ -223,6 +267,24 @@ impl Remote {
         waker: &Waker,
         limits: LinkLimits,
     ) -> (Box<dyn LogStorage>, Vec<Dialer>) {
+        let (links, dialers) = self.links(from, waker, limits);
+        let capabilities = self.offer.capabilities;
+        let storage = RemoteStorage::new(Arc::clone(&self.homes), capabilities, links);
+        (Box::new(storage), dialers)
+    }
+
+    /// The node as one of several towers of the shard `from`, and who keeps its links.
+    pub(crate) fn tower(
+        &self,
+        from: u16,
+        waker: &Waker,
+        limits: LinkLimits,
+    ) -> (Tower<WirePort<ToHost, FromHost>>, Vec<Dialer>) {
+        let (links, dialers) = self.links(from, waker, limits);
+        (Tower::new(Arc::clone(&self.homes), links), dialers)
+    }
+
+    fn links(&self, from: u16, waker: &Waker, limits: LinkLimits) -> (Vec<Link>, Vec<Dialer>) {
         let capabilities = self.offer.capabilities;
         let link = |to| {
             let (port, carrying) = Carrying::port(Arc::clone(waker));
@@ -233,9 +295,7 @@ impl Remote {
             };
             (LinkStorage::new(port, capabilities, limits), dialer)
         };
-        let (links, dialers) = (0..self.offer.shards).map(link).unzip();
-        let storage = RemoteStorage::new(Arc::clone(&self.homes), capabilities, links);
-        (Box::new(storage), dialers)
+        (0..self.offer.shards).map(link).unzip()
     }
 
     /// Whether what the node has now is what it had: what it has found since is where it was expected.
@@ -269,20 +329,33 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Keeps the link until `stop`.
+    /// Keeps the link until `stop`, or until it is wanted no more.
     pub(crate) async fn keep(self, stop: CancellationToken) {
+        let ends = stop.child_token();
+        let unused = async {
+            self.remote.unused.cancelled().await;
+            ends.cancel();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.keep_until(&ends) => {}
+            () = unused => {}
+        }
+    }
+
+    async fn keep_until(&self, stop: &CancellationToken) {
         let mut pause = PAUSE_MIN;
         let mut troubles = LoggingRateLimit::default();
         self.set_up(false);
         while !stop.is_cancelled() {
             let began = Instant::now();
-            let end = self.once(&stop).await;
+            let end = self.once(stop).await;
             self.set_up(false);
             if stop.is_cancelled() {
                 return;
             }
             if let Some(times) = troubles.happened(Instant::now()) {
-                let (address, shard) = (&self.remote.address, self.between.to);
+                let (address, shard) = (self.remote.address(), self.between.to);
                 tracing::warn!(address, shard, %end, times, "no link");
             }
             if began.elapsed() > PAUSE_MAX {
@@ -303,7 +376,7 @@ impl Dialer {
             between: self.between,
             child_address: None,
         };
-        let dialed = match dial(&remote.address, &remote.identity, &asked).await {
+        let dialed = match dial(&remote.address(), &remote.identity, &asked).await {
             Ok(dialed) => dialed,
             Err(end) => return end,
         };
@@ -324,6 +397,8 @@ impl Dialer {
 
     fn set_up(&self, is_up: bool) {
         let (links, name) = (&self.remote.metrics.cluster.links, &self.remote.peer.name);
-        links.set(name, self.between, is_up);
+        if !self.remote.unused.is_cancelled() {
+            links.set(name, self.between, is_up);
+        }
     }
 }

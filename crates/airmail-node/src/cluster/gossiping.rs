@@ -157,6 +157,7 @@ impl Gossiping {
             ways: Ways {
                 unlinked: self.metrics.cluster.links.unlinked(),
                 tree: self.tree.as_ref().map(Tree::card).filter(is_in_tree),
+                link_address: own.ways.link_address.clone(),
             },
             ..own.clone()
         };

@@ -41,6 +41,11 @@ impl LinkStates {
             .insert(between, is_up);
     }
 
+    /// Forgets a node to which no links are kept any more.
+    pub(crate) fn forget(&self, node: &str) {
+        self.0.lock().links.remove(node);
+    }
+
     /// Nodes to which a link is missing, the first few.
     pub(crate) fn unlinked(&self) -> Vec<String> {
         let states = self.0.lock();

@@ -47,6 +47,8 @@ pub(crate) struct Joined {
     pub(crate) socket: UdpSocket,
     /// Its place in a tree, if others may connect.
     pub(crate) tree: Option<Tree>,
+    /// Where others link to it, if they may.
+    pub(crate) links: Option<SocketAddr>,
 }
 
 /// The view of a node that is of no cluster yet.
@@ -106,6 +108,16 @@ pub(crate) fn begin(
 }
 
 impl Joined {
+    /// Where other nodes link to this one: `HOST:PORT`, or nothing.
+    fn link_address(&self, config: &Config) -> Result<String, StartError> {
+        let address = self
+            .links
+            .map(|bound| advertised(config, bound))
+            .transpose()?;
+        let address = address.map(|address| address.to_string());
+        Ok(address.unwrap_or_default())
+    }
+
     /// Membership that is ready to run; the view shows this node in its cluster from now on.
     fn ready(
         self,
@@ -127,7 +139,8 @@ impl Joined {
             // Nobody else sets it.
             let _ = metrics.cluster.tree.set(tree.clone());
         }
-        let card = card(config, Some(&self.identity), clients);
+        let mut card = card(config, Some(&self.identity), clients);
+        card.ways.link_address = self.link_address(config)?;
         let node = self.identity.node();
         let id = MemberId::new(&*node.name, node.node, node.boot, address);
         let seal = Seal::new(

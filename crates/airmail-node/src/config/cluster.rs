@@ -2,6 +2,8 @@
 
 use super::peers::Peers;
 use super::{Config, invalid};
+use crate::storage::StorageUrl;
+use airmail_link::TowerLimits;
 use airmail_model::Error;
 use std::fmt;
 use std::path::PathBuf;
@@ -92,16 +94,53 @@ pub struct ClusterConfig {
     pub listen: String,
     /// Where other nodes reach it, if that is not where it listens: `HOST:PORT`.
     pub advertised: String,
-    /// The node whose logs are used by one that has none: `HOST:PORT`.
+    /// The node whose logs are used by one that has none, or where several have the same, one of them: `HOST:PORT`, or
+    /// several with commas between, of which one is enough.
     pub join: String,
     /// All nodes of a cluster that is a fixed list, in place of `join`. None: nodes find each other by gossip.
     pub peers: Peers,
+    /// Towers of each log, where several nodes have the logs: 1 to 3. Default 2.
+    pub towers_per_log: TowersPerLog,
     /// Its zone: clients prefer nodes of theirs. Empty: none.
     pub zone: String,
     /// Name of the machine that it runs on: clients prefer nodes of theirs. Empty: the system's.
     pub host: String,
     /// File of the cluster's secret. Empty: there is none, and other nodes are on this machine alone.
     pub secret_file: PathBuf,
+}
+
+/// Number of the towers of each log: 1 to 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TowersPerLog(u8);
+
+impl TowersPerLog {
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        self.0.into()
+    }
+}
+
+impl Default for TowersPerLog {
+    fn default() -> TowersPerLog {
+        TowersPerLog(2)
+    }
+}
+
+impl fmt::Display for TowersPerLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for TowersPerLog {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<TowersPerLog, ()> {
+        let number = text.parse::<u8>().map_err(drop)?;
+        let is_good = (1..=TowerLimits::TOWERS_PER_LOG_MAX).contains(&usize::from(number));
+        is_good.then_some(TowersPerLog(number)).ok_or(())
+    }
 }
 
 impl Config {
@@ -153,9 +192,14 @@ impl Config {
         } = &self.cluster;
         let needs =
             |name: &str, value: &str, limit: &str| Err(invalid(name).value(value).limit(limit));
-        if !join.is_empty() && !self.is_gateway() {
-            let limit = "empty on a node with role tower, whose logs are its own";
+        let is_shared = matches!(self.first_storage(), Ok(StorageUrl::Kafka(_)));
+        if !join.is_empty() && !self.is_gateway() && !is_shared {
+            let limit = "empty on a node with role tower, unless log.url is kafka://…: the logs are its own";
             return needs("cluster.join", join, limit);
+        }
+        if !join.is_empty() && !self.is_gateway() && listen.is_empty() {
+            let limit = "HOST:PORT with cluster.join and role tower: where others reach its logs";
+            return needs("cluster.listen", listen, limit);
         }
         if !join.is_empty() && !peers.is_empty() {
             let limit = "empty beside cluster.join: one of them says where the others are";

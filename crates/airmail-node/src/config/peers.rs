@@ -70,7 +70,11 @@ impl ClusterConfig {
     #[must_use]
     pub fn towers(&self) -> Vec<String> {
         if self.peers.is_empty() {
-            return vec![self.join.clone()];
+            return self
+                .join
+                .split(',')
+                .map(|one| one.trim().to_owned())
+                .collect();
         }
         let others = self.others().into_iter();
         others.map(|PeerAddress(address)| address).collect()

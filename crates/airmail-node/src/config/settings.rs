@@ -114,7 +114,14 @@ pub const SETTINGS: &[Setting] = &[
         "cluster",
         "join",
         cluster.join,
-        "The node whose logs are used, HOST:PORT: without role tower."
+        "The node whose logs are used, HOST:PORT[,HOST:PORT]: without role tower. With it, on Kafka: others."
+    ),
+    unquoted!(
+        "cluster",
+        "towers_per_log",
+        cluster.towers_per_log,
+        "Towers that know each log, where several nodes have it, 1 to 3: one serves it, others stand by.",
+        text => text.parse(), "1 to 3"
     ),
     Setting {
         section: "cluster",

@@ -124,7 +124,15 @@ impl Config {
                 StorageUrl::Tree(_) if !name.is_first() => {
                     return wrong("disk:PATH or memory:: a tree has all logs".to_owned());
                 }
-                StorageUrl::Tree(_) => {}
+                StorageUrl::Kafka(_) if !name.is_first() => {
+                    return wrong(
+                        "disk:PATH or memory:: Kafka can be the first storage".to_owned(),
+                    );
+                }
+                StorageUrl::Kafka(_) if storages.len() > 1 => {
+                    return wrong("no other storage beside Kafka".to_owned());
+                }
+                StorageUrl::Kafka(_) | StorageUrl::Tree(_) => {}
                 StorageUrl::Memory { .. } => memory_first |= name.is_first(),
                 StorageUrl::Disk(_) if memory_first => {
                     return wrong(

@@ -1,22 +1,27 @@
 //! The storage of a node, wherever it is: of its own, which other processes may use, of another node, or of a parent in
 //! a tree, which children of its may use in turn.
 
+use super::of_towers::OfTowers;
 use super::storage_set::{Arrivals, boxed, link_limits, shared};
 use super::{Standing, StorageSet, TreeUrl};
 use crate::StartError;
 use crate::cluster::climbing::{Climber, Parent};
 use crate::cluster::credentials::{self, Identity};
 use crate::cluster::dialing::{Dialer, NotFound, Remote};
+use crate::cluster::following::{TowerDesk, TowerFollower};
 use crate::cluster::host_shard::{HostShard, HostShards};
 use crate::cluster::hosting::Hosting;
+use crate::cluster::meeting::Meeting;
 use crate::cluster::membership::{self, Joined};
 use crate::cluster::tree::Tree;
+use crate::cluster::view::ClusterView;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use airmail_link::{
-    Ancestor, CacheLimits, CachedStorage, HostPort, LinkLimits, LinkStorage, TreeLimits, TreeNode,
+    Ancestor, CacheLimits, CachedStorage, HostPort, LinkLimits, LinkStorage, TowerLimits,
+    TowerName, TreeLimits, TreeNode,
 };
-use airmail_log::{LogStorage, Waker};
+use airmail_log::{Capabilities, LogStorage, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
 use airmail_wire::handshake::{Offer, OfferedStorage};
@@ -41,15 +46,37 @@ pub(crate) struct NodeStorage {
     pub(crate) hosting: Option<Hosting>,
     /// The cluster's member that this node is, if it is of one.
     pub(crate) joined: Option<Joined>,
+    /// Whoever is to know of other towers, where several nodes may have the same logs.
+    pub(crate) other_towers: Option<OtherTowers>,
     /// Number of the node.
     pub(crate) node: NodeId,
 }
 
+/// Whoever is to know of other towers.
+pub(crate) enum OtherTowers {
+    /// A gateway spreads its logs over them.
+    Followed(Box<TowerFollower>),
+    /// A tower joins them.
+    Joined(Meeting),
+}
+
+impl OtherTowers {
+    /// Learns of them by the node's view of its cluster, until `stop`.
+    pub(crate) async fn learn(self, view: ClusterView, stop: CancellationToken) {
+        match self {
+            OtherTowers::Followed(follower) => follower.run(view, stop).await,
+            OtherTowers::Joined(meeting) => meeting.run(view, stop).await,
+        }
+    }
+}
+
 /// Links of a shard to other processes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ShardLinks {
     /// Those that it keeps to the node whose storage it uses.
     pub(crate) dialers: Vec<Dialer>,
+    /// Where it hears of further towers.
+    pub(crate) desk: Option<Arc<TowerDesk>>,
     /// The one that it keeps to its parent in a tree.
     pub(crate) climber: Option<Climber>,
     /// Those that others keep to it.
@@ -60,6 +87,9 @@ impl ShardLinks {
     /// Begins to keep them, on the runtime that this is called in; its own until `stop`.
     pub(crate) fn begin(self, stop: &CancellationToken) -> RunningLinks {
         let mut own = JoinSet::new();
+        if let Some(desk) = &self.desk {
+            desk.begin(stop);
+        }
         for dialer in self.dialers {
             own.spawn(dialer.keep(stop.clone()));
         }
@@ -127,6 +157,7 @@ impl NodeStorage {
                     identity,
                     socket,
                     tree,
+                    links: Some(address),
                 })
             }
             _ => None,
@@ -144,6 +175,12 @@ impl NodeStorage {
                 (Some(hosting), links)
             }
         };
+        let meeting = joined.as_ref().filter(|_| !config.cluster.join.is_empty());
+        let meeting = meeting.map(|joined| Meeting {
+            addresses: config.cluster.towers(),
+            identity: joined.identity.clone(),
+            metrics: Arc::clone(metrics),
+        });
         Ok(NodeStorage {
             shards: opened.storages,
             further,
@@ -151,6 +188,7 @@ impl NodeStorage {
             links,
             hosting,
             joined,
+            other_towers: meeting.map(OtherTowers::Joined),
             node: set.of().1,
         })
     }
@@ -201,6 +239,7 @@ impl NodeStorage {
             identity,
             socket,
             tree: Some(tree.clone()),
+            links: Some(address),
         };
         let offer = offer(config, &joined, &storages, &further)?;
         let parts = (joined.identity.clone(), offer, &tree, metrics);
@@ -216,6 +255,7 @@ impl NodeStorage {
             links,
             hosting: Some(hosting),
             joined: Some(joined),
+            other_towers: None,
             node,
         })
     }
@@ -241,15 +281,30 @@ impl NodeStorage {
             append_bytes: config.of_one_shard().pending.0,
             ..LinkLimits::default()
         };
+        let capabilities = remote.offer().capabilities;
+        // What has one writer has one tower.
+        let may_have_several = capabilities.many_writers;
         let of_shard = |(from, waker)| {
-            let (storage, dialers) = remote.storage(from, waker, limits);
-            let links = ShardLinks {
-                dialers,
-                ..ShardLinks::default()
+            let (storage, links) = if may_have_several {
+                let towers = (capabilities, tower_limits(config));
+                of_towers(&remote, (from, waker), (limits, towers))
+            } else {
+                let (storage, dialers) = remote.storage(from, waker, limits);
+                let links = ShardLinks {
+                    dialers,
+                    ..ShardLinks::default()
+                };
+                (storage, links)
             };
             (with_cache(config, storage, metrics), links)
         };
-        let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
+        let (shards, links): (_, Vec<ShardLinks>) = (0..).zip(wakers).map(of_shard).unzip();
+        let desks: Vec<_> = links
+            .iter()
+            .filter_map(|links| links.desk.clone())
+            .collect();
+        let follower =
+            may_have_several.then(|| TowerFollower::new(remote.clone(), desks, limits, metrics));
         let further = remote.offer().storages.iter();
         let node = identity.node().node;
         let joined = if is_fixed || remote.offer().membership.is_some() {
@@ -258,6 +313,7 @@ impl NodeStorage {
                 identity: identity.of_cluster(remote.peer().cluster),
                 socket: membership::bind(address, is_fixed)?,
                 tree: None,
+                links: None,
             })
         } else {
             None
@@ -271,8 +327,35 @@ impl NodeStorage {
             links,
             hosting: None,
             joined,
+            other_towers: follower.map(Box::new).map(OtherTowers::Followed),
             node,
         })
+    }
+}
+
+/// A shard's storage of several towers, which begins with the one that was found.
+fn of_towers(
+    first: &Remote,
+    (from, waker): (u16, &Waker),
+    (links, towers): (LinkLimits, (Capabilities, TowerLimits)),
+) -> (Box<dyn LogStorage>, ShardLinks) {
+    let desk = Arc::new(TowerDesk::new(Arc::clone(waker)));
+    let name = TowerName::new(&first.peer().name);
+    let (tower, dialers) = first.tower(from, waker, links);
+    let storage = OfTowers::new(towers, (name, tower), Arc::clone(&desk));
+    let links = ShardLinks {
+        dialers,
+        desk: Some(desk),
+        ..ShardLinks::default()
+    };
+    (boxed(storage), links)
+}
+
+/// Limits of a gateway's storage of several towers.
+fn tower_limits(config: &Config) -> TowerLimits {
+    TowerLimits {
+        towers_per_log: config.cluster.towers_per_log.get(),
+        ..TowerLimits::default()
     }
 }
 

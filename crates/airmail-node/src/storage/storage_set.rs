@@ -9,6 +9,8 @@
 
 use super::directory::Directory;
 use super::on_disk::OnDisk;
+#[cfg(feature = "kafka")]
+use super::on_kafka;
 use super::precise_timer::PreciseTimer;
 use super::throttled::ThrottledStorage;
 use super::{Standing, StorageUrl};
@@ -71,6 +73,8 @@ pub(crate) struct Arrivals {
 /// A storage, with its directory if it is on a disk.
 #[derive(Debug)]
 struct One {
+    /// The cluster that its logs are of.
+    cluster: u64,
     name: StorageName,
     url: StorageUrl,
     directory: Option<Arc<Directory>>,
@@ -134,6 +138,13 @@ impl StorageSet {
             new.storage = name;
             let directory = match &url {
                 StorageUrl::Memory { .. } | StorageUrl::Tree(_) | StorageUrl::Node(_) => None,
+                #[cfg(feature = "kafka")]
+                StorageUrl::Kafka(kafka) => {
+                    new.cluster = on_kafka::cluster(kafka).map_err(failed(&url))?;
+                    None
+                }
+                #[cfg(not(feature = "kafka"))]
+                StorageUrl::Kafka(_) => None,
                 StorageUrl::Disk(path) => {
                     let taken = Directory::take(path, &new, clock, &waker);
                     let taken = taken.map_err(failed(&url))?;
@@ -147,6 +158,7 @@ impl StorageSet {
                 }
             };
             storages.push(One {
+                cluster: new.cluster,
                 name,
                 url,
                 directory,
@@ -372,6 +384,11 @@ impl One {
             let storage = OnDisk::open(directory, shard, (config, seed), now, waker)?;
             let logs = storage.logs();
             return Ok((Box::new(storage), logs));
+        }
+        #[cfg(feature = "kafka")]
+        if let StorageUrl::Kafka(url) = &self.url {
+            let storage = on_kafka::open(url, self.cluster, (config, seed), waker)?;
+            return Ok((storage, Vec::new()));
         }
         let journal = JournalConfig {
             shard: shard.into(),

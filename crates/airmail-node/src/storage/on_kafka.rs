@@ -1,0 +1,67 @@
+//! Storage on Kafka: which cluster it is, and a shard's own clients to it.
+
+use super::KafkaUrl;
+use super::storage_set::Failure;
+use crate::config::Config;
+use airmail_log::{LogStorage, Waker};
+use airmail_log_kafka::shell::{KafkaSettings, LibrdkafkaBrokers, cluster_number};
+use airmail_log_kafka::{KafkaConfig, KafkaStorage};
+use std::time::Duration;
+
+/// Time of one question for the cluster, and number of questions before a start is given up.
+const QUESTION: Duration = Duration::from_secs(5);
+const QUESTIONS_MAX: u32 = 12;
+
+/// No broker has answered.
+#[derive(Debug, thiserror::Error)]
+#[error("none of the brokers {0} has answered")]
+struct NoBroker(String);
+
+/// The number of the cluster that logs there are of. Waits for a broker, for a minute at most.
+pub(super) fn cluster(url: &KafkaUrl) -> Result<u64, Failure> {
+    let settings = settings(url);
+    for _ in 0..QUESTIONS_MAX {
+        if let Some(cluster) = cluster_number(&settings, &url.prefix, QUESTION)? {
+            return Ok(cluster);
+        }
+        tracing::warn!(
+            brokers = settings.bootstrap_servers,
+            "no broker of Kafka has answered yet"
+        );
+    }
+    Err(NoBroker(settings.bootstrap_servers).into())
+}
+
+/// Opens a shard's part: the logs that it is told to open.
+pub(super) fn open(
+    url: &KafkaUrl,
+    cluster: u64,
+    (config, seed): (&Config, u64),
+    waker: &Waker,
+) -> Result<Box<dyn LogStorage>, Failure> {
+    let settings = KafkaSettings {
+        client_id: format!("airmail-{}", config.name),
+        queue_bytes: config.pending.0,
+        ..settings(url)
+    };
+    let of_logs = KafkaConfig {
+        prefix: url.prefix.clone(),
+        cluster,
+        seed,
+        replicas: url.replicas,
+        min_insync: url.min_insync,
+        is_flushed: url.is_flushed,
+        skew: url.skew,
+        queue_bytes: config.pending.0,
+        ..KafkaConfig::default()
+    };
+    let brokers = LibrdkafkaBrokers::open(settings, waker.clone())?;
+    Ok(Box::new(KafkaStorage::new(of_logs, brokers)))
+}
+
+fn settings(url: &KafkaUrl) -> KafkaSettings {
+    KafkaSettings {
+        properties: url.properties.clone(),
+        ..KafkaSettings::new(&url.brokers.join(","))
+    }
+}
