@@ -80,8 +80,8 @@ struct Kills {
 #[derive(Debug, clap::Args)]
 struct Faults {
     /// Kinds of nodes: `roles` are two pilots, two copilots and a tower; `tree` is a root, two nodes below it and four
-    /// below those.
-    #[arg(long, default_value = "roles", value_parser = ["roles", "tree"])]
+    /// below those; `kafka` are two pilots, two copilots and two towers on three brokers.
+    #[arg(long, default_value = "roles", value_parser = ["roles", "tree", "kafka"])]
     mode: String,
     /// Fail if clients wait for longer than they may, too.
     #[arg(long)]
@@ -117,8 +117,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
         What::Cluster(faults) => {
             let judge = faults.judge_times.then_some(("JUDGE", 1));
-            let tree = (faults.mode == "tree").then_some(("TREE", 1));
-            let more = judge.into_iter().chain(tree);
+            let mode = match &*faults.mode {
+                "tree" => Some(("TREE", 1)),
+                "kafka" => Some(("KAFKA", 1)),
+                _ => None,
+            };
+            let more = judge.into_iter().chain(mode);
+            if faults.mode == "kafka" {
+                kafka::bring(&workspace::root().join("target/tools/servers"))?;
+            }
             harness_with("cluster", Extent::Rounds(120), &faults.rounds, more)
         }
         What::Distance(judged) => {
@@ -181,10 +188,8 @@ fn harness_with(
 
 /// Runs the proof of the collector, for as long as asked for, with brokers that are brought first.
 fn collect(minutes: &Minutes) -> anyhow::Result<()> {
-    let tools = workspace::root().join("target/tools");
-    kafka::bring(&tools.join("servers"))?;
+    kafka::bring(&workspace::root().join("target/tools/servers"))?;
     let mut command = test("collect");
-    command.env("AIRMAIL_TEST_TOOLS", tools);
     command.env("AIRMAIL_PROVE_MINUTES", minutes.minutes.to_string());
     command.env("AIRMAIL_PROVE_SEED", minutes.seed.to_string());
     process::run(&mut command)
@@ -193,6 +198,7 @@ fn collect(minutes: &Minutes) -> anyhow::Result<()> {
 fn test(name: &str) -> Command {
     let test = format!("proof::{name}::");
     let mut command = cargo(&["test", "--release", "--locked", "-p", "airmail"]);
+    command.env("AIRMAIL_TEST_TOOLS", workspace::root().join("target/tools"));
     command.arg(TEST_SWITCHES);
     command.args(["--test", "end_to_end", &test, "--", "--nocapture"]);
     command

@@ -19,6 +19,7 @@
 //! failure keeps the data directory too, and says where.
 
 mod branches;
+mod brokers;
 mod cluster;
 #[cfg(feature = "kafka")]
 mod collect;

@@ -1,6 +1,7 @@
 //! A cluster of two pilots, two copilots and a tower, each of them killed, stopped, cut off from all others (both ways
 //! or one), drained, and joined by another, over and over, with publishers and subscribers left running. Or a tree of a
-//! root, two nodes below it and four below those, with clients at all of them.
+//! root, two nodes below it and four below those, with clients at all of them. Or two towers, two pilots and two copilots
+//! whose logs are on three brokers of Kafka, which are hurt like them.
 //!
 //! What must hold is what `kill` says, for whatever node it is that is hurt: none lost, none twice, none reordered. How
 //! long clients wait is told: for a gateway from the fault on, and for the only tower from when it is back. With
@@ -15,6 +16,7 @@ use airmail_testkit::network::Cut;
 use airmail_testkit::scale;
 use rand::Rng;
 use rand::rngs::SmallRng;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,6 +30,15 @@ const TREE: [(&str, Who); 6] = [
     ("leaf-2", Who::Gateway(0)),
     ("leaf-3", Who::Gateway(1)),
     ("leaf-4", Who::Gateway(1)),
+];
+/// Nodes whose logs are on Kafka.
+const ON_KAFKA: [&str; 6] = [
+    "tower-1",
+    "tower-2",
+    "pilot-1",
+    "pilot-2",
+    "copilot-1",
+    "copilot-2",
 ];
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.
@@ -48,8 +59,23 @@ enum Fault {
 
 #[test]
 fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_fail() {
-    if scale::prove("TREE").is_none() {
-        hold(&NAMES.map(|name| Plot::gateway(name, "")));
+    if scale::prove("TREE").is_none() && scale::prove("KAFKA").is_none() {
+        let plots = NAMES.map(|name| Plot::gateway(name, ""));
+        hold(&plots, |directory| {
+            Some(Nodes::start(directory, &plots, &SETTINGS))
+        });
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_and_brokers_of_kafka_fail() {
+    let is_run = scale::prove("ROUNDS").is_some();
+    if scale::prove("KAFKA").is_some() || !is_run {
+        let plots = ON_KAFKA.map(|name| Plot::gateway(name, ""));
+        hold(&plots, |directory| {
+            Nodes::start_on_kafka(directory, &plots, &SETTINGS)
+        });
     }
 }
 
@@ -57,19 +83,24 @@ fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_cluster_
 fn nothing_acknowledged_is_lost_reordered_or_seen_twice_when_nodes_of_a_tree_fail() {
     let is_run = scale::prove("ROUNDS").is_some();
     if scale::prove("TREE").is_some() || !is_run {
-        hold(&TREE.map(|(name, parent)| Plot {
+        let plots = TREE.map(|(name, parent)| Plot {
             parent: Some(parent),
             ..Plot::gateway(name, "")
-        }));
+        });
+        hold(&plots, |directory| {
+            Some(Nodes::start(directory, &plots, &SETTINGS))
+        });
     }
 }
 
-/// Hurts these nodes and their tower, and checks what clients saw.
-fn hold(plots: &[Plot]) {
+/// Hurts these nodes, and those that they have their logs from, and checks what clients saw.
+fn hold(plots: &[Plot], start: impl FnOnce(&Path) -> Option<Nodes>) {
     let is_sample = scale::prove("ROUNDS").is_none();
     let plan = Plan::new("cluster", 2);
     let directory = tempfile::tempdir().unwrap();
-    let mut nodes = Nodes::start(directory.path(), plots, &SETTINGS);
+    let Some(mut nodes) = start(directory.path()) else {
+        return;
+    };
     let topics: Vec<Topic> = (0..TOPICS)
         .map(|index| Topic {
             namespace: "default",
@@ -91,7 +122,7 @@ fn hold(plots: &[Plot]) {
     for round in plan.rounds() {
         let _watch = plan.watch(round, directory.path());
         let mut choices = plan.choices(round);
-        let (who, fault) = drawn(round, plots, nodes.has_network(), &mut choices);
+        let (who, fault) = drawn(round, plots, &nodes, &mut choices);
         let hold = match (is_sample, round % 10) {
             (true, _) => Duration::from_secs(2),
             (false, 9) => Duration::from_secs(20),
@@ -113,14 +144,16 @@ fn hold(plots: &[Plot]) {
 }
 
 /// The node that is hurt in a round, and how.
-fn drawn(round: u64, plots: &[Plot], has_network: bool, choices: &mut SmallRng) -> (Who, Fault) {
+fn drawn(round: u64, plots: &[Plot], nodes: &Nodes, choices: &mut SmallRng) -> (Who, Fault) {
     // One after the other, so that as many rounds are of each.
-    let who = match round as usize % (plots.len() + 1) {
+    let beside = nodes.brokers().max(1);
+    let who = match round as usize % (plots.len() + beside) {
         gateway if gateway < plots.len() => Who::Gateway(gateway),
-        _ => Who::Tower,
+        _ if nodes.brokers() == 0 => Who::Tower,
+        broker => Who::Broker(broker - plots.len()),
     };
     let is_tree = plots.iter().any(|plot| plot.parent.is_some());
-    let faults = if has_network { 10 } else { 7 };
+    let faults = if nodes.has_network() { 10 } else { 7 };
     let fault = match choices.random_range(0..faults) {
         0..3 => Fault::Kill,
         3..5 => Fault::Stop,
@@ -133,6 +166,7 @@ fn drawn(round: u64, plots: &[Plot], has_network: bool, choices: &mut SmallRng) 
     match (who, fault) {
         // The only tower has nobody to give its logs to.
         (Who::Tower, Fault::Drain | Fault::Join) => (who, Fault::Kill),
+        (Who::Broker(_), Fault::Drain | Fault::Join) => (who, Fault::Stop),
         (_, Fault::Join) if is_tree => (who, Fault::Kill),
         other => other,
     }
@@ -147,8 +181,15 @@ fn hurt(
     times: &mut Times,
 ) {
     let name = nodes.name(who);
+    let is_broker = matches!(who, Who::Broker(_));
     load.mark();
     match fault {
+        _ if is_broker => {
+            hurt_broker(nodes, who, fault, hold);
+            load.wait_for_all();
+            times.take("broker", load.waits(), None);
+            return;
+        }
         Fault::Kill => {
             nodes.kill(who);
             if let Who::Gateway(_) = who {
@@ -177,10 +218,11 @@ fn hurt(
         }
     }
     if let (Who::Gateway(_), Fault::Kill | Fault::Stop | Fault::Cut(_)) = (who, fault) {
-        let what = if fault == Fault::Kill {
-            "gateway killed"
-        } else {
-            "gateway stopped or cut"
+        let what = match (nodes.is_tower(who), fault) {
+            (true, Fault::Kill) => "tower killed",
+            (true, _) => "tower stopped or cut",
+            (false, Fault::Kill) => "gateway killed",
+            (false, _) => "gateway stopped or cut",
         };
         load.wait_for_all();
         times.take(what, load.waits(), None);
@@ -199,4 +241,19 @@ fn hurt(
     }
     // A moment of peace, so that one fault is not another's.
     thread::sleep(Duration::from_millis(500));
+}
+
+/// Hurts a broker for a while, and has it be well again.
+fn hurt_broker(nodes: &mut Nodes, who: Who, fault: Fault, hold: Duration) {
+    match fault {
+        Fault::Cut(cut) => nodes.cut(who, cut, true),
+        Fault::Kill => nodes.kill(who),
+        _ => nodes.set_still(who, true),
+    }
+    thread::sleep(hold);
+    match fault {
+        Fault::Cut(cut) => nodes.cut(who, cut, false),
+        Fault::Kill => nodes.start_again(who),
+        _ => nodes.set_still(who, false),
+    }
 }

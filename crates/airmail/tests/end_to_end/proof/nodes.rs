@@ -2,8 +2,9 @@
 //! loopback, where nobody can be cut off.
 //!
 //! They are a tower and gateways; or a tree, in which the tower is the root, and the others have parents in place of a
-//! tower.
+//! tower; or nodes whose logs are on Kafka, towers among them, with the brokers.
 
+use super::brokers::{BROKERS, Brokers};
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::network::{Cut, Machine, Network};
 use airmail_testkit::node::{self, Node, airmail, wait_until};
@@ -13,6 +14,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,14 +27,17 @@ const SHOWN_IN_TREE: Duration = Duration::from_secs(10);
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
+    /// One beside the tower.
     Gateway(usize),
     Tower,
+    /// A broker of Kafka.
+    Broker(usize),
 }
 
 /// A node beside the tower, as it is to be started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plot {
-    /// A role and a number; `gateway` are both roles.
+    /// A role and a number; `gateway` are both roles without the logs.
     pub(crate) name: &'static str,
     /// Name of its machine, as clients are told it; empty: the system's.
     pub(crate) host: &'static str,
@@ -65,17 +70,30 @@ struct Place {
     node: Option<Node>,
 }
 
+impl Place {
+    fn role(&self) -> &str {
+        self.name.split('-').next().unwrap_or(&self.name)
+    }
+
+    /// Whether it has logs, and serves no clients.
+    fn is_tower(&self) -> bool {
+        self.role() == "tower"
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct Nodes {
     gateways: Vec<Place>,
-    tower: Place,
+    /// The node that has the logs, if they are on no Kafka.
+    tower: Option<Place>,
     /// A node that comes and goes.
     joiner: Place,
     data: PathBuf,
     secret: PathBuf,
     settings: &'static [(&'static str, &'static str)],
+    kafka: Option<Brokers>,
     /// Dropped after the nodes.
-    network: Option<Network>,
+    network: Option<Arc<Network>>,
 }
 
 impl Nodes {
@@ -85,6 +103,27 @@ impl Nodes {
         plots: &[Plot],
         settings: &'static [(&'static str, &'static str)],
     ) -> Nodes {
+        let tower = Some(Plot::gateway("tower", ""));
+        let nodes = Nodes::placed(directory, tower, (plots, 0), settings);
+        nodes.map_or_else(|| panic!("no nodes"), Nodes::all_started)
+    }
+
+    /// Starts brokers, and these nodes in order; none where brokers were left out.
+    pub(crate) fn start_on_kafka(
+        directory: &Path,
+        plots: &[Plot],
+        settings: &'static [(&'static str, &'static str)],
+    ) -> Option<Nodes> {
+        let nodes = Nodes::placed(directory, None, (plots, BROKERS), settings)?;
+        Some(nodes.all_started())
+    }
+
+    fn placed(
+        directory: &Path,
+        tower: Option<Plot>,
+        (plots, brokers): (&[Plot], usize),
+        settings: &'static [(&'static str, &'static str)],
+    ) -> Option<Nodes> {
         let secret = directory.join("secret");
         fs::write(&secret, "s".repeat(40)).unwrap();
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
@@ -110,28 +149,53 @@ impl Nodes {
                 node: None,
             }
         };
-        let tower = place(Plot::gateway("tower", ""));
+        let tower = tower.map(&mut place);
         let gateways: Vec<_> = plots.iter().map(|plot| place(*plot)).collect();
         let joiner = place(Plot::gateway("joiner", ""));
-        let count = gateways.len();
-        let mut nodes = Nodes {
+        let machines = (0..brokers).map(|_| Some(network.as_mut()?.machine().unwrap()));
+        let machines: Option<Vec<Machine>> = machines.collect();
+        let network = network.map(Arc::new);
+        let kafka = match brokers {
+            0 => None,
+            _ => Some(Brokers::start(directory, network.as_ref().zip(machines))?),
+        };
+        Some(Nodes {
             gateways,
             tower,
             joiner,
             data: directory.join("data"),
             secret,
             settings,
+            kafka,
             network,
-        };
-        nodes.start_again(Who::Tower);
-        (0..count).for_each(|gateway| nodes.start_again(Who::Gateway(gateway)));
-        nodes.wait_until_well();
-        nodes
+        })
+    }
+
+    fn all_started(mut self) -> Nodes {
+        if self.tower.is_some() {
+            self.start_again(Who::Tower);
+        }
+        (0..self.gateways.len()).for_each(|gateway| self.start_again(Who::Gateway(gateway)));
+        self.wait_until_well();
+        self
+    }
+
+    /// Addresses at which nodes join: those of all towers.
+    fn towers(&self) -> String {
+        let places = self.gateways.iter().filter(|place| place.is_tower());
+        let places = places.chain(&self.tower);
+        let towers: Vec<&str> = places.map(|place| &*place.cluster).collect();
+        towers.join(",")
     }
 
     /// Whether the nodes beside the tower have parents.
     fn is_tree(&self) -> bool {
         self.gateways.iter().any(|place| place.parent.is_some())
+    }
+
+    /// Number of brokers of Kafka.
+    pub(crate) fn brokers(&self) -> usize {
+        self.kafka.as_ref().map_or(0, |_| BROKERS)
     }
 
     pub(crate) fn has_network(&self) -> bool {
@@ -140,7 +204,8 @@ impl Nodes {
 
     /// Addresses of all gateways, for clients.
     pub(crate) fn addresses(&self) -> String {
-        let addresses: Vec<&str> = self.gateways.iter().map(|place| &*place.address).collect();
+        let gateways = self.gateways.iter().filter(|place| !place.is_tower());
+        let addresses: Vec<&str> = gateways.map(|place| &*place.address).collect();
         addresses.join(",")
     }
 
@@ -155,25 +220,38 @@ impl Nodes {
     }
 
     pub(crate) fn name(&self, who: Who) -> String {
-        self.place(who).name.clone()
+        match who {
+            Who::Broker(broker) => format!("broker {broker}"),
+            node => self.place(node).name.clone(),
+        }
+    }
+
+    /// Whether a node has logs, and serves no clients.
+    pub(crate) fn is_tower(&self, who: Who) -> bool {
+        !matches!(who, Who::Broker(_)) && self.place(who).is_tower()
     }
 
     fn place(&self, who: Who) -> &Place {
         match who {
             Who::Gateway(gateway) => &self.gateways[gateway],
-            Who::Tower => &self.tower,
+            Who::Tower => self.tower.as_ref().expect("a tower"),
+            Who::Broker(_) => panic!("{who:?} is no node"),
         }
     }
 
     fn place_mut(&mut self, who: Who) -> &mut Place {
         match who {
             Who::Gateway(gateway) => &mut self.gateways[gateway],
-            Who::Tower => &mut self.tower,
+            Who::Tower => self.tower.as_mut().expect("a tower"),
+            Who::Broker(_) => panic!("{who:?} is no node"),
         }
     }
 
     /// Starts a node that does not run.
     pub(crate) fn start_again(&mut self, who: Who) {
+        if let Who::Broker(broker) = who {
+            return self.brokers_mut().revive(broker);
+        }
         let place = self.place(who);
         let mut command = self.command(place);
         match who {
@@ -188,12 +266,16 @@ impl Nodes {
                 command.args(["--cluster", &place.cluster]);
                 command.args(["--log", &format!("tree://{parent}")]);
             }
-            Who::Gateway(_) => {
-                let roles = match place.name.split('-').next() {
-                    None | Some("gateway") => "pilot,copilot",
-                    Some(role) => role,
+            _ => {
+                let roles = match place.role() {
+                    "gateway" => "pilot,copilot",
+                    role => role,
                 };
-                command.args(["--roles", roles, "--join", &self.tower.cluster]);
+                command.args(["--roles", roles, "--join", &self.towers()]);
+                if let Some(kafka) = self.kafka.as_ref().filter(|_| place.is_tower()) {
+                    command.args(["--cluster", &place.cluster, "--log", &kafka.url()]);
+                    command.arg("--data").arg(self.data.join(&place.name));
+                }
             }
         }
         // Nodes of other machines give way, here where all are on one.
@@ -230,8 +312,15 @@ impl Nodes {
         }
     }
 
+    fn brokers_mut(&mut self) -> &mut Brokers {
+        self.kafka.as_mut().expect("brokers")
+    }
+
     pub(crate) fn kill(&mut self, who: Who) {
-        self.place_mut(who).node.take().unwrap().kill();
+        match who {
+            Who::Broker(broker) => self.brokers_mut().kill(broker),
+            node => self.place_mut(node).node.take().unwrap().kill(),
+        }
     }
 
     pub(crate) fn stop(&mut self, who: Who) {
@@ -240,11 +329,18 @@ impl Nodes {
     }
 
     pub(crate) fn set_still(&self, who: Who, still: bool) {
-        self.place(who).node.as_ref().unwrap().set_still(still);
+        match (who, &self.kafka) {
+            (Who::Broker(broker), Some(kafka)) => kafka.set_still(broker, still),
+            _ => self.place(who).node.as_ref().unwrap().set_still(still),
+        }
     }
 
     pub(crate) fn cut(&self, who: Who, cut: Cut, on: bool) {
-        if let (Some(network), Some(machine)) = (&self.network, self.place(who).machine) {
+        let machine = match (who, &self.kafka) {
+            (Who::Broker(broker), Some(kafka)) => kafka.machine(broker),
+            _ => self.place(who).machine,
+        };
+        if let (Some(network), Some(machine)) = (&self.network, machine) {
             network.cut(machine, cut, on);
         }
     }
@@ -261,8 +357,7 @@ impl Nodes {
     /// Has another gateway come, and leave in order.
     pub(crate) fn join_and_leave(&mut self, stay: Duration) {
         let mut command = self.command(&self.joiner);
-        let tower = &self.tower.cluster;
-        command.args(["--roles", "pilot,copilot", "--join", tower]);
+        command.args(["--roles", "pilot,copilot", "--join", &self.towers()]);
         let joiner = Node::spawn(self.on_machine(&self.joiner, command));
         thread::sleep(stay);
         assert!(joiner.stop().success());
@@ -270,7 +365,8 @@ impl Nodes {
 
     /// A gateway that runs, other than the one of this name.
     fn other(&self, name: &str) -> &Node {
-        let others = self.gateways.iter().filter(|place| place.name != name);
+        let is_other = |place: &&Place| place.name != name && !place.is_tower();
+        let others = self.gateways.iter().filter(is_other);
         let mut others = others.filter_map(|place| place.node.as_ref());
         others.next().unwrap()
     }
@@ -294,9 +390,12 @@ impl Nodes {
         );
     }
 
-    /// Waits until every node says that all is well.
+    /// Waits until every node says that all is well, and every broker is there.
     pub(crate) fn wait_until_well(&self) {
-        for place in self.gateways.iter().chain([&self.tower]) {
+        if let Some(kafka) = &self.kafka {
+            kafka.wait_until_whole();
+        }
+        for place in self.gateways.iter().chain(&self.tower) {
             let Some(node) = &place.node else {
                 continue;
             };

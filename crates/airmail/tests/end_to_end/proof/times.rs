@@ -10,7 +10,17 @@ use tokio::time::Instant;
 const CONCERNED: Duration = Duration::from_millis(150);
 
 /// The bounds of a kind: of the median, and of the 99th percentile.
-const BOUNDS: [(&str, Duration, Duration); 5] = [
+const BOUNDS: [(&str, Duration, Duration); 7] = [
+    (
+        "tower killed",
+        Duration::from_secs(1),
+        Duration::from_secs(3),
+    ),
+    (
+        "tower stopped or cut",
+        Duration::from_secs(1),
+        Duration::from_secs(3),
+    ),
     (
         "gateway killed",
         Duration::from_secs(1),

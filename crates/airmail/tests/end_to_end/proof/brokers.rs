@@ -1,0 +1,64 @@
+//! Brokers of Kafka under proof, each on a machine of its own where such can be made.
+
+use airmail_testkit::kafka::{KafkaCluster, wait_patiently};
+use airmail_testkit::network::{Machine, Network};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Number of brokers, each of which has a copy of everything.
+pub(crate) const BROKERS: usize = 3;
+/// Copies that are there before anything is acknowledged.
+const MIN_INSYNC: usize = 2;
+/// 16 bytes in base64.
+const ID: &str = "cHJvb2Ytb2YtYnJva2Vycw";
+
+/// See the module's documentation.
+pub(crate) struct Brokers {
+    cluster: KafkaCluster,
+    machines: Vec<Machine>,
+}
+
+impl Brokers {
+    /// Starts them, and waits until they answer; none where they were left out.
+    pub(crate) fn start(
+        directory: &Path,
+        on: Option<(&Arc<Network>, Vec<Machine>)>,
+    ) -> Option<Brokers> {
+        let directory = directory.join("kafka");
+        let Some((network, machines)) = on else {
+            let cluster = KafkaCluster::start(&directory, ID, BROKERS)?;
+            let machines = Vec::new();
+            return Some(Brokers { cluster, machines });
+        };
+        let there = (network, machines.clone());
+        let cluster = KafkaCluster::start_on(&directory, ID, there)?;
+        Some(Brokers { cluster, machines })
+    }
+
+    /// The URL of a storage there.
+    pub(crate) fn url(&self) -> String {
+        let brokers = self.cluster.bootstrap();
+        format!("kafka://{brokers}?replicas={BROKERS}&min_insync={MIN_INSYNC}")
+    }
+
+    pub(crate) fn machine(&self, broker: usize) -> Option<Machine> {
+        self.machines.get(broker).copied()
+    }
+
+    pub(crate) fn kill(&mut self, broker: usize) {
+        self.cluster.kill(broker);
+    }
+
+    pub(crate) fn revive(&mut self, broker: usize) {
+        self.cluster.revive(broker);
+    }
+
+    pub(crate) fn set_still(&self, broker: usize, still: bool) {
+        self.cluster.hold(broker, still);
+    }
+
+    /// Waits until every broker answers.
+    pub(crate) fn wait_until_whole(&self) {
+        wait_patiently("every broker", || self.cluster.is_whole());
+    }
+}
