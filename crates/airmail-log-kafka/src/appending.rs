@@ -72,7 +72,11 @@ impl<B: Brokers> KafkaStorage<B> {
             bytes,
             sent_ms,
         };
-        self.open_log(id)?.sending.handed_over(t, append, now);
+        let log = self.open_log(id)?;
+        log.sending.handed_over(t, append, now);
+        if let Some(at) = log.sending.deadline() {
+            self.work.awaited.entry(id).or_insert(at);
+        }
         self.work.under_way_bytes += bytes;
         Ok(())
     }
@@ -117,18 +121,17 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
-        let seen = (&log.scan.producers, log.scan.next());
-        log.sending.answer(held, seen, now, &mut self.out);
-        match log.sending.proof_deadline() {
-            Some(at) => self.work.unproven.insert(id, at),
-            None => self.work.unproven.remove(&id),
+        log.sending.answer(held, now, &mut self.out);
+        match log.sending.deadline() {
+            Some(at) => self.work.awaited.insert(id, at),
+            None => self.work.awaited.remove(&id),
         };
     }
 
-    /// Answers appends whose records are not read in time.
-    pub(crate) fn give_up_proofs(&mut self) {
-        let unproven = self.work.unproven.iter();
-        let due = unproven.filter(|(_, at)| **at <= self.now.mono);
+    /// Answers appends whose records are not reported in time.
+    pub(crate) fn give_up_waiting(&mut self) {
+        let awaited = self.work.awaited.iter();
+        let due = awaited.filter(|(_, at)| **at <= self.now.mono);
         let due: Vec<LogId> = due.map(|(log, _)| *log).collect();
         for id in due {
             self.answer_appends(id);

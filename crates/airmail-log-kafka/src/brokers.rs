@@ -129,7 +129,11 @@ pub const RECORD_OVERHEAD_BYTES: u64 = 32;
 
 /// Brokers of one Kafka cluster. Owned by one thread; see the module's documentation for what is promised.
 pub trait Brokers: Send + fmt::Debug {
-    /// Hands over a record to be stored. Answer: [`Told::Produced`].
+    /// Hands over a record to be stored. Answer: [`Told::Produced`], however late: a record whose partition is dead may
+    /// be stored when that is back.
+    ///
+    /// Records of a partition are stored in the order in which they were handed over, and without gaps: one that is not
+    /// stored is followed by none that is, among those that are handed over before it is told.
     ///
     /// # Errors
     /// The record was not taken, and nothing of it is stored.

@@ -99,9 +99,6 @@ impl<B: Brokers> KafkaStorage<B> {
             }
         }
         self.stirred.insert(id);
-        if self.work.unproven.contains_key(&id) {
-            self.answer_appends(id);
-        }
         has_more
     }
 
@@ -186,10 +183,9 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         self.work.under_way_bytes -= log.sending.bytes();
         log.sending.give_up();
-        let seen = (&log.scan.producers, log.scan.next());
         let held = self.config.durability();
-        log.sending.answer(held, seen, self.now.mono, &mut self.out);
-        self.work.unproven.remove(&id);
+        log.sending.answer(held, self.now.mono, &mut self.out);
+        self.work.awaited.remove(&id);
         let waiters = log.asking.give_up();
         self.unanswered(id, waiters, why);
         self.work.retries.remove(&id);

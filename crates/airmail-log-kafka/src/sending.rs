@@ -1,26 +1,23 @@
 //! Appends of one log that are under way, and what its producers may send next.
 //!
 //! Leaving copies out when they are read is sound only if the *first* copy of a producer's batch is behind a first copy
-//! of the batch before it. Three rules here make it so:
+//! of the batch before it. Three rules here make it so, and one of the [`Brokers`](crate::brokers::Brokers), that a record
+//! is stored only behind all that were handed over before it:
 //!
 //! - A producer's batches are handed over in order. One that is above the next is refused, unless the log itself shows
 //!   the one before it, or the producer is new here: it may come from another node, and begin anywhere. A refusal
 //!   before hand-over is the only one after which the same batch may be sent again; what is behind it is above the
 //!   next.
-//! - An error in a report says nothing of what is stored. The batch, and everything of that producer behind it, is of
-//!   unknown outcome, and nothing more of that epoch is taken: else it could be stored once more behind its successor,
-//!   and be acknowledged though no reader will see it.
+//! - An error in a report says nothing of what is stored, and no report in [`LIMIT`] neither. The batch, and everything of
+//!   that producer behind it, is of unknown outcome, and nothing more of that epoch is taken: else it could be stored once
+//!   more behind its successor, and be acknowledged though no reader will see it.
 //! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
-//! - A producer's batch is acknowledged when the log is *read through* to its record, and shows that it is held: there,
-//!   or in a copy before. A client that has come from another node sends again what it has no answer for, and the other
-//!   node may have lost one of those alone while the next one is on its way: then the copy that is stored here is left
-//!   out, for its successor was first. If that, or the reading itself, does not come in [`PROOF`], the outcome is
-//!   unknown.
 //!
 //! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
 //! before it, and is judged only then.
 //!
-//! Invariant `counted_bytes`: the bytes under way are those of the appends without a report.
+//! Invariant `counted_bytes`: the bytes under way are those of the appends without a report, those among them that are
+//! answered already: their records are under way all the same.
 
 use crate::brokers::{Produced, Token, Unstored};
 use crate::place::Offset;
@@ -37,8 +34,8 @@ use std::time::Duration;
 const SENDERS_MAX: usize = 100_000;
 /// Most bytes under way of one log.
 pub(crate) const LOG_BYTES_MAX: u64 = 8 << 20;
-/// Longest time from a report until the log is read through to its record.
-const PROOF: Duration = Duration::from_secs(10);
+/// Longest time that an append waits for its report: longer than any client waits.
+const LIMIT: Duration = Duration::from_secs(60);
 /// Time without a report after which a log counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 /// Microseconds of a millisecond.
@@ -60,7 +57,7 @@ struct Sender {
 #[derive(Debug)]
 enum Fate {
     UnderWay(Token),
-    Reported(Result<Produced, Unstored>, Mono),
+    Reported(Result<Produced, Unstored>),
     Refused(Refusal),
 }
 
@@ -72,6 +69,8 @@ struct Pending {
     messages: u32,
     bytes: u64,
     sent_ms: i64,
+    /// When it is of unknown outcome without a report.
+    until: Mono,
 }
 
 /// An append that is handed over.
@@ -89,6 +88,8 @@ pub(crate) struct HandedOver {
 pub(crate) struct Sending {
     pending: VecDeque<Pending>,
     senders: BTreeMap<ProducerId, Sender>,
+    /// Bytes of the records that were answered without a report.
+    late: BTreeMap<Token, u64>,
     /// Bytes without a report.
     bytes: u64,
     /// When the last report came, or the first record was handed over after all were reported.
@@ -184,6 +185,7 @@ impl Sending {
             messages: append.messages,
             bytes: append.bytes,
             sent_ms: append.sent_ms,
+            until: now.plus(LIMIT),
         });
     }
 
@@ -196,6 +198,7 @@ impl Sending {
             messages: 0,
             bytes: 0,
             sent_ms: 0,
+            until: Mono::NEVER,
         });
     }
 
@@ -208,42 +211,34 @@ impl Sending {
     ) -> bool {
         let is_of =
             |pending: &&mut Pending| matches!(pending.fate, Fate::UnderWay(of) if of == token);
-        let Some(pending) = self.pending.iter_mut().find(is_of) else {
+        if let Some(pending) = self.pending.iter_mut().find(is_of) {
+            self.bytes = self.bytes.saturating_sub(pending.bytes);
+            pending.fate = Fate::Reported(result);
+        } else if let Some(bytes) = self.late.remove(&token) {
+            self.bytes = self.bytes.saturating_sub(bytes);
+        } else {
             // Input: a report of an append that was given up with its log.
             return false;
-        };
+        }
         self.progress = now;
-        self.bytes = self.bytes.saturating_sub(pending.bytes);
-        pending.fate = Fate::Reported(result, now);
         true
     }
 
-    /// Gives the answers that are due, in the order of the calls. `seen` is what the log shows before `read`.
-    pub(crate) fn answer(
-        &mut self,
-        held: Durability,
-        (seen, read): (&Producers, Offset),
-        now: Mono,
-        out: &mut Vec<Completion>,
-    ) {
+    /// Gives the answers that are due, in the order of the calls.
+    pub(crate) fn answer(&mut self, held: Durability, now: Mono, out: &mut Vec<Completion>) {
         while let Some(pending) = self.pending.front() {
-            match &pending.fate {
-                Fate::UnderWay(_) => return,
-                Fate::Reported(Ok(stored), at)
-                    if pending.stamp.is_some()
-                        && stored.offset >= read
-                        && now.since(*at) < PROOF =>
-                {
+            if let Fate::UnderWay(token) = pending.fate {
+                if now < pending.until {
                     return;
                 }
-                Fate::Reported(..) | Fate::Refused(_) => {}
+                self.late.insert(token, pending.bytes);
             }
             let Some(pending) = self.pending.pop_front() else {
                 // Input: the last append, which was looked at.
                 return;
             };
             let t = pending.t;
-            out.push(match self.judge(pending, seen, read) {
+            out.push(match self.judge(pending) {
                 Ok((extent, at)) => Completion::Appended {
                     t,
                     extent,
@@ -258,24 +253,17 @@ impl Sending {
         self.forget();
     }
 
-    /// When the first append is given up though it is reported, if it is.
-    pub(crate) fn proof_deadline(&self) -> Option<Mono> {
-        match &self.pending.front()?.fate {
-            Fate::Reported(_, at) => Some(at.plus(PROOF)),
-            Fate::UnderWay(_) | Fate::Refused(_) => None,
-        }
+    /// When the first append is of unknown outcome for want of a report, if it waits for one.
+    pub(crate) fn deadline(&self) -> Option<Mono> {
+        let first = self.pending.front()?;
+        matches!(first.fate, Fate::UnderWay(_)).then_some(first.until)
     }
 
-    fn judge(
-        &mut self,
-        pending: Pending,
-        seen: &Producers,
-        read: Offset,
-    ) -> Result<(Extent, AppendTime), Refusal> {
+    fn judge(&mut self, pending: Pending) -> Result<(Extent, AppendTime), Refusal> {
         let result = match pending.fate {
             Fate::Refused(why) => return Err(why),
-            Fate::UnderWay(_) => return Err(Refusal::OutcomeUnknown),
-            Fate::Reported(result, _) => result,
+            Fate::UnderWay(_) => Err(Unstored("no report".into())),
+            Fate::Reported(result) => result,
         };
         let last = self.last;
         let stored = result.ok().filter(|stored| {
@@ -283,12 +271,6 @@ impl Sending {
                 && stored.appended_ms.saturating_sub(pending.sent_ms) <= STALE_MS
         });
         self.last = stored.map_or(last, |stored| Some(stored.offset));
-        let is_held = |stored: &Produced| {
-            let stamp = pending.stamp.as_ref();
-            let is_shown = |stamp| stored.offset < read && seen.holds(stamp, pending.messages);
-            stamp.is_none_or(is_shown)
-        };
-        let stored = stored.filter(is_held);
         if let Some(stamp) = pending.stamp
             && let Some(sender) = self.senders.get_mut(&stamp.id)
         {
@@ -308,9 +290,10 @@ impl Sending {
     /// Gives up everything under way: nobody will report.
     pub(crate) fn give_up(&mut self) {
         self.bytes = 0;
+        self.late.clear();
         for pending in &mut self.pending {
             if matches!(pending.fate, Fate::UnderWay(_)) {
-                pending.fate = Fate::Reported(Err(Unstored("given up".into())), Mono(0));
+                pending.fate = Fate::Reported(Err(Unstored("given up".into())));
             }
         }
     }
@@ -332,7 +315,8 @@ impl Sending {
     pub(crate) fn check(&self) {
         let under_way = |pending: &&Pending| matches!(pending.fate, Fate::UnderWay(_));
         let bytes: u64 = self.pending.iter().filter(under_way).map(|p| p.bytes).sum();
-        assert_eq!(bytes, self.bytes, "counted_bytes");
+        let late: u64 = self.late.values().sum();
+        assert_eq!(bytes + late, self.bytes, "counted_bytes");
     }
 }
 
@@ -399,28 +383,17 @@ mod tests {
             } else {
                 Err(Unstored("?".into()))
             };
-            if is_stored && !self.seen.holds(&self.stamps[&token], 1) {
-                self.see(token);
-            }
             assert!(self.sending.report(token, result, Mono(0)));
             self.answers()
         }
 
-        /// The log shows an append.
-        fn see(&mut self, token: Token) {
-            self.seen.take(&RecordFacts {
-                offset: Offset(token.0),
-                appended_ms: 0,
-                sent_ms: 0,
-                stamp: Some(self.stamps[&token]),
-                messages: 1,
-            });
+        fn answers(&mut self) -> Vec<Result<u64, Refusal>> {
+            self.answers_at(Mono(0))
         }
 
-        fn answers(&mut self) -> Vec<Result<u64, Refusal>> {
+        fn answers_at(&mut self, now: Mono) -> Vec<Result<u64, Refusal>> {
             let mut out = Vec::new();
-            let seen = (&self.seen, Offset(self.offset + 1));
-            self.sending.answer(Durability::OS, seen, Mono(0), &mut out);
+            self.sending.answer(Durability::OS, now, &mut out);
             self.sending.check();
             let answers = out.into_iter().map(|answer| match answer {
                 Completion::Appended { t, .. } => Ok(t.0),
@@ -436,8 +409,6 @@ mod tests {
         let mut world = World::new();
         let tokens = [0, 1, 2].map(|n| world.send(EPOCH, n).unwrap());
         // The later one succeeds, and is told first.
-        world.see(tokens[0]);
-        world.see(tokens[2]);
         assert_eq!(world.report(tokens[2], true), []);
         assert_eq!(world.report(tokens[0], true), [Ok(1)]);
         let unknown = || Err(Refusal::OutcomeUnknown);
@@ -447,7 +418,7 @@ mod tests {
         }
         let token = world.send(EPOCH + 1, 0).unwrap();
         assert_eq!(world.report(token, true), [Ok(4)]);
-        assert_eq!(world.send(EPOCH, 1), Err(Refusal::Fenced));
+        assert!(world.send(EPOCH, 1).is_err(), "given up");
     }
 
     #[test]
@@ -525,53 +496,23 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_is_left_out_for_its_successor_is_not_acknowledged() {
-        let mut world = World::new();
-        let token = world.send(EPOCH, 0).unwrap();
-        // Another node has lost it, and stored the next one.
-        let other = RecordFacts {
-            offset: Offset(1),
-            appended_ms: 0,
-            sent_ms: 0,
-            stamp: Some(World::stamp(EPOCH, 1)),
-            messages: 1,
-        };
-        world.seen.take(&other);
-        world.offset = 1;
-        assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
-        assert_eq!(world.send(EPOCH, 1), Err(Refusal::OutcomeUnknown));
-    }
-
-    #[test]
-    fn a_batch_is_acknowledged_when_the_log_shows_it_or_is_unknown_when_it_does_not() {
+    fn without_a_report_the_outcome_is_unknown_in_time_and_the_record_is_under_way_until_there_is_one()
+     {
         let mut world = World::new();
         let tokens = [0, 1].map(|n| world.send(EPOCH, n).unwrap());
-        let stored = |offset| Produced {
-            offset: Offset(offset),
-            appended_ms: 0,
-        };
-        for (token, offset) in [(tokens[0], 1), (tokens[1], 2)] {
-            assert!(world.sending.report(token, Ok(stored(offset)), Mono(0)));
-        }
+        let late = Mono(0).plus(LIMIT);
+        assert_eq!(world.sending.deadline(), Some(late));
         assert_eq!(world.answers(), []);
-        world.see(tokens[0]);
-        world.offset = 1;
-        assert_eq!(world.answers(), [Ok(1)]);
-        let late = Mono(0).plus(PROOF);
-        assert_eq!(world.sending.proof_deadline(), Some(late));
-        let mut out = Vec::new();
-        let seen = (&world.seen, Offset(2));
-        world.sending.answer(Durability::OS, seen, late, &mut out);
-        let is_unknown = |answer: &Completion| {
-            matches!(
-                answer,
-                Completion::Refused {
-                    why: Refusal::OutcomeUnknown,
-                    ..
-                }
-            )
-        };
-        assert!(out.len() == 1 && out.iter().all(is_unknown), "{out:?}");
+        let unknown = Err(Refusal::OutcomeUnknown);
+        assert_eq!(world.answers_at(late), [unknown.clone(), unknown]);
+        assert_eq!(
+            (world.sending.deadline(), world.sending.bytes()),
+            (None, 20)
+        );
+        assert_eq!(world.send(EPOCH, 2), Err(Refusal::OutcomeUnknown));
+        assert_eq!(world.report(tokens[0], true), []);
+        assert_eq!(world.report(tokens[1], false), []);
+        assert_eq!(world.sending.bytes(), 0);
     }
 
     #[test]

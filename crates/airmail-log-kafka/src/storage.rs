@@ -80,8 +80,8 @@ pub(crate) struct Work {
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
     /// Logs whose beginning is looked for again, and when.
     pub(crate) retries: BTreeMap<LogId, Mono>,
-    /// Logs whose next append is reported and not yet read, and until when that is waited for.
-    pub(crate) unproven: BTreeMap<LogId, Mono>,
+    /// Logs whose next append is not reported, and until when that is waited for at least.
+    pub(crate) awaited: BTreeMap<LogId, Mono>,
     /// Logs that have something to be read through.
     pub(crate) readable: BTreeSet<LogId>,
     /// Readers that want what is not among the newest.
@@ -313,7 +313,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
                 break;
             }
         }
-        self.give_up_proofs();
+        self.give_up_waiting();
         is_busy |= self.arrive() || !self.stirred.is_empty();
         if self.work.is_closing {
             self.go_on_closing();
@@ -325,8 +325,8 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
         if is_busy || !self.work.due.is_empty() && self.start.is_over() {
             return Some(now.mono);
         }
-        let unproven = self.work.unproven.values().copied().min();
-        for own in [self.arrivals_deadline(), self.start.deadline(), unproven] {
+        let awaited = self.work.awaited.values().copied().min();
+        for own in [self.arrivals_deadline(), self.start.deadline(), awaited] {
             deadline = deadline.into_iter().chain(own).min();
         }
         deadline

@@ -50,6 +50,9 @@ impl Brokers for ModelBrokers {
         if self.is_closing {
             return Err(NotTaken::Failed("it is closing".into()));
         }
+        if cluster.failing.contains_key(&self.id) {
+            return Err(NotTaken::Failed("a record was lost".into()));
+        }
         let share = cluster.faults.full;
         if cluster.happens(share) {
             return Err(NotTaken::Full);

@@ -10,11 +10,8 @@ use crate::brokers::{
 };
 use crate::place::Offset;
 use airmail_model::{Mono, Now, random};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Time after which a record of which nothing is known is given up, as `message.timeout.ms` has it.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +33,6 @@ pub(super) enum Event {
         token: Option<Token>,
         partition: Partition,
         record: NewRecord,
-        given_up_at: Mono,
     },
     Tell(ClientId, Told),
     Fetch(ClientId, ConsumerId),
@@ -80,6 +76,9 @@ pub(super) struct Cluster {
     /// When the last event of a client and partition is due.
     due: BTreeMap<(ClientId, Partition), Mono>,
     pub(super) clients: BTreeMap<ClientId, Client>,
+    /// Clients that fail, dead ones too: they take no records until everything under way is told, of which nobody knows what
+    /// is stored. With the partitions of which nothing more is stored meanwhile.
+    pub(super) failing: BTreeMap<ClientId, BTreeSet<Partition>>,
 }
 
 impl Cluster {
@@ -95,6 +94,7 @@ impl Cluster {
             last_event: 0,
             due: BTreeMap::new(),
             clients: BTreeMap::new(),
+            failing: BTreeMap::new(),
         }
     }
 
@@ -135,6 +135,11 @@ impl Cluster {
     pub(super) fn at(&mut self, at: Mono, event: Event) {
         self.last_event += 1;
         self.events.insert((at, self.last_event), event);
+    }
+
+    /// Puts an event off. It stays in its order among those that are put off until the same time.
+    pub(super) fn put_off(&mut self, number: u64, until: Mono, event: Event) {
+        self.events.insert((until, number), event);
     }
 
     /// The time of an event that does not overtake others of this client and partition.
@@ -219,15 +224,14 @@ impl Cluster {
         partition: Partition,
         record: NewRecord,
     ) {
-        self.client(client).produced += 1;
+        let of = self.client(client);
+        of.produced += 1;
         let at = self.in_order(client, &partition);
-        let given_up_at = self.now.mono.plus(MESSAGE_TIMEOUT);
         let append = Event::Append {
             client,
             token: Some(token),
             partition,
             record,
-            given_up_at,
         };
         self.at(at, append);
     }
@@ -277,8 +281,9 @@ impl Cluster {
             if next.key().0 > self.now.mono {
                 return Some(next.key().0);
             }
+            let (_, number) = *next.key();
             let event = next.remove();
-            self.happen(event);
+            self.happen(number, event);
         }
         None
     }

@@ -11,7 +11,8 @@ pub struct Faults {
     pub delay_max: Duration,
     /// Records that are stored, and told as of unknown outcome.
     pub unknown_stored: u16,
-    /// Records that are not stored, and told as of unknown outcome, while those behind them are stored.
+    /// Records that are not stored, after which the client fails: everything that it has under way is told as of unknown
+    /// outcome, and it takes nothing until then.
     pub unknown_lost: u16,
     /// Records that another producer stores once more, some time later.
     pub twice: u16,

@@ -7,22 +7,25 @@ use crate::brokers::{
     Settings, Taken, Token, Told, Unstored,
 };
 use crate::place::Offset;
-use airmail_model::Mono;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Cluster {
-    pub(super) fn happen(&mut self, event: Event) {
+    /// Something happens: the event of this number.
+    pub(super) fn happen(&mut self, number: u64, event: Event) {
         match event {
             Event::Append {
                 client,
                 token,
                 partition,
                 record,
-                given_up_at,
-            } => self.append(client, token, partition, record, given_up_at),
-            Event::Tell(client, told) => {
-                if let Some(client) = self.clients.get_mut(&client) {
+            } => self.append(number, (client, token), partition, record),
+            Event::Tell(id, told) => {
+                if let Some(client) = self.clients.get_mut(&id) {
                     client.produced -= u64::from(matches!(told, Told::Produced { .. }));
+                    if client.produced == 0 {
+                        self.failing.remove(&id);
+                    }
                     client.told.push(told);
                 }
             }
@@ -50,11 +53,10 @@ impl Cluster {
 
     fn append(
         &mut self,
-        client: ClientId,
-        token: Option<Token>,
+        number: u64,
+        (client, token): (ClientId, Option<Token>),
         to: Partition,
         record: NewRecord,
-        given_up_at: Mono,
     ) {
         let (clock_ms, now) = (self.clock_ms(), self.now.mono);
         let Some(partition) = self.partition(&to) else {
@@ -63,27 +65,13 @@ impl Cluster {
         };
         let stopped = partition.stopped_until;
         if stopped > now {
-            let mut token = token;
-            if now >= given_up_at && token.is_some() {
-                let lost = Err(Unstored("timed out".into()));
-                self.report(client, token.take(), &to, lost);
-                if self.draw(2) == 0 {
-                    return;
-                }
-            }
-            let at = if token.is_some() {
-                stopped.min(given_up_at)
-            } else {
-                stopped
-            };
             let append = Event::Append {
                 client,
                 token,
                 partition: to,
                 record,
-                given_up_at,
             };
-            return self.at(at, append);
+            return self.put_off(number, stopped, append);
         }
         if self.happens(self.faults.leader_moves) {
             let most = i64::from(self.faults.skew_ms);
@@ -92,7 +80,8 @@ impl Cluster {
                 partition.skew_ms = i64::try_from(skew).unwrap_or(0) - most;
             }
         }
-        if token.is_some() && self.happens(self.faults.unknown_lost) {
+        let is_failing = token.is_some() && self.is_failing(client, &to);
+        if is_failing && self.is_lost(client, &to) {
             return self.report(client, token, &to, Err(Unstored("lost".into())));
         }
         let again = (token.is_some() && self.happens(self.faults.twice)).then(|| record.clone());
@@ -108,11 +97,10 @@ impl Cluster {
                 token: None,
                 partition: to.clone(),
                 record,
-                given_up_at,
             };
             self.at(at, again);
         }
-        let result = if self.happens(self.faults.unknown_stored) {
+        let result = if is_failing || self.happens(self.faults.unknown_stored) {
             Err(Unstored("no answer".into()))
         } else {
             Ok(produced)
@@ -132,6 +120,25 @@ impl Cluster {
             let at = self.in_order(client, of);
             self.at(at, Event::Tell(client, Told::Produced { token, result }));
         }
+    }
+
+    /// Whether a client's record is under way while it fails, which may begin with this one.
+    fn is_failing(&mut self, client: ClientId, of: &Partition) -> bool {
+        if self.happens(self.faults.unknown_lost) {
+            let lost = || BTreeSet::from([of.clone()]);
+            self.failing.entry(client).or_insert_with(lost);
+        }
+        self.failing.contains_key(&client)
+    }
+
+    /// Whether a record of a client that fails is lost: some of a partition's last ones may be, and none between others.
+    fn is_lost(&mut self, client: ClientId, of: &Partition) -> bool {
+        let begins = self.draw(2) == 0;
+        let lost = self.failing.entry(client).or_default();
+        if begins {
+            lost.insert(of.clone());
+        }
+        lost.contains(of)
     }
 
     /// Has every consumer of a partition fetch what is new.
