@@ -11,7 +11,8 @@
 //!   is ready when all of these orders are done, or have failed.
 //! - A command is checked, and appended to log 0 while others wait. It is done when the reader of log 0
 //!   has met it and its orders are done, not when it was appended: the state is the fold, here as after
-//!   a restart.
+//!   a restart. Where the storage makes what a namespace needs beforehand, that is done before the command which makes
+//!   the namespace is appended, and the storage's words on it stand in the command.
 //!
 //! Whoever drives it gives the storage's answers about log 0 as inputs, and gives no tags and no readers'
 //! numbers: at most one opening or one reader (`under_way`) and one command's append (`line`) are under
@@ -140,6 +141,7 @@ impl CatalogCore {
             CatalogInput::Retry => self.retry(now, out),
             CatalogInput::Appended { of, extent } => self.appended(now, of, extent, out),
             CatalogInput::AppendRefused { of, why } => self.append_refused(now, of, &why, out),
+            CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
             CatalogInput::LogSettled { namespace, result } => {
                 self.log_settled(now, namespace, result, out);

@@ -36,6 +36,7 @@ mod routes;
 mod settings;
 mod slot;
 mod topics;
+mod turnstile;
 mod wait;
 
 pub use cluster::cluster_number;

@@ -5,14 +5,18 @@
 //! there now, before anybody is told.
 
 use super::change::Change;
+use super::fold::FIRST_EPOCH;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
 use super::namespaces::Catalog;
 use super::{CatalogCore, Phase};
 use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
-use airmail_log::Refusal;
+use airmail_log::{LogSpec, Refusal};
 use airmail_model::bug;
-use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence, StorageName};
+use airmail_model::{
+    Error, ErrorCode, Extent, Lane, LogId, Namespace, NamespaceId, Now, Provisions, Sequence,
+    StorageName,
+};
 
 /// Times that a command is written, at most, before its client is told that others were always first.
 const ATTEMPTS_MAX: u32 = 8;
@@ -29,6 +33,8 @@ pub(super) struct Current {
     pub(super) namespace: NamespaceId,
     /// Somebody else has made the namespaces as it asked.
     is_as_asked: bool,
+    /// The storage makes what it needs: it is not written yet.
+    is_provided_for: bool,
     /// Times that it was written.
     attempts: u32,
     /// Where it was appended.
@@ -139,13 +145,16 @@ impl CatalogCore {
     ) -> Result<(), Error> {
         self.may_change()?;
         let change = self.to_change(command.clone())?;
-        let batch = change.to_batch(now.wall, self.fold.version)?;
-        let of = SystemAppend::Command;
-        out.push(CatalogEffect::Append { of, batch });
+        let provision = self.provision(&change);
+        match provision {
+            Some(effect) => out.push(effect),
+            None => self.write(now, &change, out)?,
+        }
         self.current = Some(Current {
             id,
             command,
             namespace: change.id(),
+            is_provided_for: matches!(out.in_order.last(), Some(CatalogEffect::Provision { .. })),
             change,
             is_as_asked: false,
             attempts,
@@ -153,6 +162,78 @@ impl CatalogCore {
             met: Vec::new(),
         });
         Ok(())
+    }
+
+    /// What the storage has to make before a change is written, if there is something.
+    fn provision(&self, change: &Change) -> Option<CatalogEffect> {
+        let Change::Create { id, name, spec, .. } = change else {
+            // Input: a change of a namespace that is there.
+            return None;
+        };
+        let namespace = Namespace {
+            id: *id,
+            name: name.clone(),
+            spec: spec.clone(),
+            version: 1,
+            epoch: FIRST_EPOCH,
+        };
+        let map = namespace.map();
+        let log = map.logs(Lane::Normal).next()?;
+        self.config.provisions.then(|| CatalogEffect::Provision {
+            log,
+            logs: spec.logs,
+            spec: LogSpec {
+                durability: spec.durability,
+                retention: spec.retention,
+                epoch: map.epoch,
+                as_of: Sequence(0),
+                storage: spec.storage,
+                provisions: Provisions::NONE,
+            },
+        })
+    }
+
+    /// Writes a change to log 0.
+    fn write(&self, now: Now, change: &Change, out: &mut CatalogEffects) -> Result<(), Error> {
+        let batch = change.to_batch(now.wall, self.fold.version)?;
+        let of = SystemAppend::Command;
+        out.push(CatalogEffect::Append { of, batch });
+        Ok(())
+    }
+
+    /// The storage has made what the command under way needs, or has not.
+    pub(super) fn provisioned(
+        &mut self,
+        now: Now,
+        result: Result<Provisions, Refusal>,
+        out: &mut CatalogEffects,
+    ) {
+        let Some(current) = self.current.as_mut().filter(|one| one.is_provided_for) else {
+            bug!("{result:?} is for a command of nobody");
+            return;
+        };
+        current.is_provided_for = false;
+        let error = match (result, &mut current.change) {
+            (Ok(made), Change::Create { provisions, .. }) => {
+                *provisions = made;
+                let change = current.change.clone();
+                self.write(now, &change, out).err()
+            }
+            (Err(why), change) => {
+                let log = LogId {
+                    namespace: change.id(),
+                    ..LogId::default()
+                };
+                Some(storage_refusals::error(&why, log, None))
+            }
+            (Ok(_), change) => {
+                bug!("{change:?} needs no provisions");
+                None
+            }
+        };
+        if let Some(error) = error {
+            self.finish(now, Err(error), out);
+        }
     }
 
     /// Notes that an append is in log 0.

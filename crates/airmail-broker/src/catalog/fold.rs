@@ -9,6 +9,9 @@ use super::namespaces::Catalog;
 use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence, StorageName};
 use std::collections::BTreeMap;
 
+/// The first map of a namespace.
+pub(super) const FIRST_EPOCH: MapEpoch = MapEpoch(1);
+
 /// A deleted namespace whose logs may still be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dying {
@@ -64,7 +67,12 @@ impl Fold {
         }
         let version = self.catalog.get(change.id()).map(|e| e.namespace.version);
         match change {
-            Change::Create { id, name, spec } => {
+            Change::Create {
+                id,
+                name,
+                spec,
+                provisions,
+            } => {
                 if *id <= self.last_id || self.catalog.by_name(name).is_some() {
                     return false;
                 }
@@ -74,9 +82,9 @@ impl Fold {
                     name: name.clone(),
                     spec: spec.clone(),
                     version: 1,
-                    epoch: MapEpoch(1),
+                    epoch: FIRST_EPOCH,
                 };
-                self.catalog.put(namespace, at);
+                self.catalog.put(namespace, *provisions, at);
             }
             Change::Update {
                 id,
@@ -95,7 +103,8 @@ impl Fold {
                 namespace.version += 1;
                 namespace.spec.retention = *retention;
                 namespace.spec.durability = *durability;
-                self.catalog.put(namespace, at);
+                let provisions = entry.provisions;
+                self.catalog.put(namespace, provisions, at);
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
@@ -135,6 +144,7 @@ mod tests {
                 logs: 7,
                 ..NamespaceSpec::default()
             },
+            provisions: airmail_model::Provisions::NONE,
         }
     }
 

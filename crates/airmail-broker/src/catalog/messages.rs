@@ -7,7 +7,8 @@ use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
 use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
 use airmail_model::{
-    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Sequence, StorageName,
+    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Provisions, Sequence,
+    StorageName,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub(crate) struct CatalogConfig {
     pub(crate) strongest: Durability,
     /// The further storages, each with the strongest durability that it has.
     pub(crate) storages: BTreeMap<StorageName, Durability>,
+    /// A storage makes what a namespace needs before the namespace is made.
+    pub(crate) provisions: bool,
     /// Settings with which the namespace `default` is made on the first start.
     pub(crate) default_namespace: FirstNamespace,
     /// Bytes that the reader of log 0 may be ahead.
@@ -50,6 +53,8 @@ pub(crate) enum CatalogInput {
     Appended { of: SystemAppend, extent: Extent },
     /// An append did not get into log 0, or may not have.
     AppendRefused { of: SystemAppend, why: Refusal },
+    /// The storage has made what a new namespace needs, or has not.
+    Provisioned(Result<Provisions, Refusal>),
     /// A client, who may, wants namespaces changed.
     Command { id: CommandId, command: Command },
     /// A log that was ordered open or away is, or could not be.
@@ -83,6 +88,12 @@ pub(crate) enum CatalogEffect {
     Append {
         of: SystemAppend,
         batch: Checked<Batch>,
+    },
+    /// Have the storage make what the logs of a new namespace need: so many, from this one on. Answered by `Provisioned`.
+    Provision {
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
     },
     /// Do something to logs of namespaces.
     Order(Order),

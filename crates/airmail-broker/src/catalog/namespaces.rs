@@ -17,6 +17,8 @@ pub struct Entry {
     pub map: LogMap,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,
+    /// The storage's words on what it has made for it.
+    pub(crate) provisions: Provisions,
 }
 
 impl Entry {
@@ -28,7 +30,7 @@ impl Entry {
             epoch: self.map.epoch,
             as_of: self.as_of,
             storage: self.namespace.spec.storage,
-            provisions: Provisions::NONE,
+            provisions: self.provisions,
         }
     }
 }
@@ -72,7 +74,7 @@ impl Catalog {
 
     /// Puts a namespace in, or in place of the one with its number, as the command `as_of` of log 0 says.
     /// Names do not change.
-    pub(crate) fn put(&mut self, namespace: Namespace, as_of: Sequence) {
+    pub(crate) fn put(&mut self, namespace: Namespace, provisions: Provisions, as_of: Sequence) {
         self.by_name.insert(namespace.name.clone(), namespace.id);
         let map = namespace.map();
         let id = namespace.id;
@@ -80,6 +82,7 @@ impl Catalog {
             namespace,
             map,
             as_of,
+            provisions,
         };
         self.by_id.insert(id, Arc::new(entry));
     }

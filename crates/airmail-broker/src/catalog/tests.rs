@@ -14,7 +14,7 @@ use crate::input::Outcome;
 use airmail_log::{Bounds, GapWhy, ReaderId, Refusal, Stored};
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, ErrorCode, Extent, Incarnation, Mono, Namespace,
-    NamespaceSpec, Retention, Sequence, StorageName, Wall,
+    NamespaceSpec, Provisions, Retention, Sequence, StorageName, Wall,
 };
 use std::collections::BTreeMap;
 
@@ -31,6 +31,7 @@ impl Driver {
         let config = CatalogConfig {
             strongest: Durability::FSYNC,
             storages: BTreeMap::new(),
+            provisions: false,
             default_namespace: FirstNamespace::default(),
             read_window_bytes: 1_024,
             commands_max: 2,
@@ -200,6 +201,7 @@ fn create(id: u32, name: &str, logs: u16) -> Change {
             logs,
             ..NamespaceSpec::default()
         },
+        provisions: Provisions::NONE,
     }
 }
 

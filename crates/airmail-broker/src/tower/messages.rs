@@ -3,7 +3,7 @@
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::link::{FromTower, ToTower};
 use airmail_log::{Call, Completion, LogSpec, ReaderId};
-use airmail_model::{Batch, Checked, Sequence};
+use airmail_model::{Batch, Checked, LogId, Sequence};
 use std::collections::VecDeque;
 
 /// Everything that can happen to a tower.
@@ -25,6 +25,12 @@ pub(crate) enum TowerInput {
     AppendSystem {
         of: SystemAppend,
         batch: Checked<Batch>,
+    },
+    /// The catalog wants the storage to make what so many logs of a new namespace need, from this one on.
+    Provision {
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
     },
     /// The shard wants to know where log 0 ends.
     AskSystemEnd,

@@ -65,6 +65,21 @@ impl Tower {
         });
     }
 
+    pub(super) fn provision(
+        &mut self,
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
+        out: &mut TowerEffects,
+    ) {
+        out.call(Call::Provision {
+            t: self.calls.tag(Purpose::Provision),
+            log,
+            logs,
+            spec: Box::new(spec),
+        });
+    }
+
     pub(super) fn order(&mut self, order: Order, out: &mut TowerEffects) {
         match order {
             Order::Open { log, spec } => {

@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
+    /// Making what a new namespace needs.
+    Provision,
     /// Opening a namespace's log: by an order for that namespace, or because the tower tries again.
     Open(Option<NamespaceId>, TowerLogKey),
     /// Deleting a namespace's log.

@@ -6,14 +6,15 @@ use super::consumer::{Events, Reader, ended};
 use super::error::OpenError;
 use super::finder::Finder;
 use super::news::News;
-use super::producer::Producer;
+use super::producer::{Life, Producer};
 use super::properties;
 use super::routes::{ANSWER, Query, Routes, closing};
 use super::settings::KafkaSettings;
 use super::slot::SlotDesk;
+use super::turnstile::Turnstile;
 use crate::brokers::{
     Brokers, ConsumerId, Failure, NewRecord, NotTaken, Order, Partition, Question, Slot, Taken,
-    Token, Told,
+    Token, Told, Unstored,
 };
 use crate::place::Offset;
 use airmail_log::Waker;
@@ -34,8 +35,13 @@ pub struct LibrdkafkaBrokers {
     settings: KafkaSettings,
     /// Properties of consumers.
     config: ClientConfig,
+    /// Properties of the producer.
+    of_producer: ClientConfig,
     news: Arc<News>,
     producer: Option<Producer>,
+    turnstile: Turnstile,
+    /// The producer that has failed, while another is to be made.
+    failed: Option<Arc<Life>>,
     finder: Option<Finder>,
     orders: Option<Orders>,
     slots: BTreeMap<Slot, SlotDesk>,
@@ -57,8 +63,11 @@ impl LibrdkafkaBrokers {
         let mut brokers = LibrdkafkaBrokers {
             settings,
             config,
+            of_producer: ClientConfig::new(),
             news: Arc::clone(&news),
             producer: None,
+            turnstile: Turnstile::default(),
+            failed: None,
             finder: None,
             orders: None,
             slots: BTreeMap::new(),
@@ -66,9 +75,8 @@ impl LibrdkafkaBrokers {
             under_way: 0,
         };
         // What was started before a failure ends as `brokers` is dropped.
-        let config = properties::producer(&base, &brokers.settings);
-        let flush = brokers.settings.flush;
-        brokers.producer = Some(Producer::start(&config, &news, flush)?);
+        brokers.of_producer = properties::producer(&base, &brokers.settings);
+        brokers.producer = Some(brokers.start_producer()?);
         let client: BaseConsumer<Events> = properties::asker(&base).create_with_context(Events)?;
         brokers.finder = Some(Finder::start(Routes::new(client, Arc::clone(&news)))?);
         brokers.orders = Some(Orders::start(base, &news)?);
@@ -80,6 +88,9 @@ impl LibrdkafkaBrokers {
         // closing has begun.
         self.producer = None;
         self.news.begin_closing();
+        for token in self.turnstile.begin_anew() {
+            self.news.tell(not_sent(token, "Kafka's client is closing"));
+        }
         let readers = std::mem::take(&mut self.readers);
         for (slot, reader) in readers.into_values() {
             self.give_back(slot, &reader);
@@ -87,6 +98,59 @@ impl LibrdkafkaBrokers {
         self.slots.clear();
         self.finder = None;
         self.orders = None;
+    }
+
+    fn start_producer(&self) -> Result<Producer, OpenError> {
+        Producer::start(&self.of_producer, &self.news, self.settings.flush)
+    }
+
+    /// Takes note of a report, and sends what has waited for it.
+    fn reported(&mut self, token: Token, is_stored: bool) {
+        let Some((partition, waiting)) = self.turnstile.reported(token, is_stored) else {
+            // Input: a record for which nobody waits.
+            return;
+        };
+        let mut refused = (!is_stored).then(|| "the one before it is not stored".to_owned());
+        for (token, record) in waiting {
+            if refused.is_none() {
+                refused = match &self.producer {
+                    Some(producer) => producer.produce(token, &partition, &record).err(),
+                    None => Some(NotTaken::Full),
+                }
+                .map(|why| format!("{why:?}"));
+                if let Some(why) = &refused {
+                    // What is handed over from now on must not be stored without it.
+                    self.news.note_fatal(why);
+                }
+            }
+            if let Some(why) = &refused {
+                self.news.tell(not_sent(token, why));
+            }
+        }
+    }
+
+    /// Makes another producer in place of one that has failed, when everything that it had is told.
+    fn renew(&mut self, is_over: bool) {
+        if self.news.is_closing() {
+            return;
+        }
+        if let Some(why) = self.news.fatal()
+            && let Some(producer) = self.producer.take()
+        {
+            self.failed = Some(producer.give_up());
+            for token in self.turnstile.begin_anew() {
+                self.news.tell(not_sent(token, &why));
+            }
+        } else if is_over {
+            match self.start_producer() {
+                Ok(producer) => {
+                    self.producer = Some(producer);
+                    self.failed = None;
+                    self.news.note_renewed();
+                }
+                Err(error) => tracing::error!(%error, "Kafka's producer cannot be made anew yet"),
+            }
+        }
     }
 
     fn give_back(&self, slot: Slot, reader: &Reader) {
@@ -135,7 +199,10 @@ impl Brokers for LibrdkafkaBrokers {
         if self.under_way >= self.settings.records_max {
             return Err(NotTaken::Full);
         }
-        producer.produce(token, partition, &record)?;
+        if let Some(record) = self.turnstile.enter(token, partition, record, now()) {
+            let sent = producer.produce(token, partition, &record);
+            sent.inspect_err(|_| self.turnstile.leave(token))?;
+        }
         self.under_way += 1;
         Ok(())
     }
@@ -195,16 +262,21 @@ impl Brokers for LibrdkafkaBrokers {
 
     fn poll(&mut self, _now: Now, told: &mut Vec<Told>) -> Option<Mono> {
         let begin = told.len();
+        let is_over = self.failed.as_ref().is_some_and(|life| life.is_over());
         self.news.take(told);
-        let produced = |told: &&Told| matches!(told, Told::Produced { .. });
-        let reports = told[begin..].iter().filter(produced).count();
-        self.under_way = self.under_way.saturating_sub(reports);
+        for told in &told[begin..] {
+            if let Told::Produced { token, result } = told {
+                self.under_way = self.under_way.saturating_sub(1);
+                self.reported(*token, result.is_ok());
+            }
+        }
+        self.renew(is_over);
         let mut at = 0;
         told.retain(|one| {
             at += 1;
             at <= begin || self.is_of_interest(one)
         });
-        if self.producer.is_none() && self.news.are_threads_done() {
+        if self.news.is_closing() && self.news.are_threads_done() {
             self.news.join();
         }
         // The waker tells of everything.
@@ -233,6 +305,12 @@ impl Drop for LibrdkafkaBrokers {
         }
         self.news.join();
     }
+}
+
+/// News of a record that was never sent.
+fn not_sent(token: Token, why: &str) -> Told {
+    let result = Err(Unstored(why.to_owned()));
+    Told::Produced { token, result }
 }
 
 /// A name that no other client has.

@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle};
 /// Reasons for which nothing can be stored at the moment.
 #[derive(Debug, Default)]
 struct Trouble {
-    /// The client has failed for good.
+    /// The producer has failed, and there is no other yet.
     fatal: Option<String>,
     /// No broker is there.
     down: Option<String>,
@@ -68,6 +68,11 @@ impl News {
         }
     }
 
+    /// Wakes the owner.
+    pub(super) fn wake(&self) {
+        (self.waker)();
+    }
+
     /// Tells the answer to a question or an order.
     pub(super) fn answer(&self, token: Token, answer: Answer) {
         self.tell(Told::Answered { token, answer });
@@ -93,12 +98,17 @@ impl News {
         self.trouble.lock().down = Some(why.to_owned());
     }
 
-    /// Notes that the producer has failed for good.
+    /// Notes that the producer has failed.
     pub(super) fn note_fatal(&self, why: &str) {
         self.trouble
             .lock()
             .fatal
             .get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Notes that there is another producer in place of the one that has failed.
+    pub(super) fn note_renewed(&self) {
+        self.trouble.lock().fatal = None;
     }
 
     /// Notes that a broker has answered.
@@ -117,7 +127,7 @@ impl News {
         trouble.fatal.clone().or_else(|| trouble.down.clone())
     }
 
-    /// The failure for good, if there is one.
+    /// The producer's failure, until there is another.
     pub(super) fn fatal(&self) -> Option<String> {
         self.trouble.lock().fatal.clone()
     }
@@ -208,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_for_good_outlasts_an_answer() {
+    fn a_failure_of_the_producer_lasts_until_there_is_another() {
         let news = News::new(Arc::new(|| ()));
         news.note_down("no broker");
         assert_eq!(news.trouble().as_deref(), Some("no broker"));
@@ -218,5 +228,7 @@ mod tests {
         news.note_fatal("again");
         news.note_answer();
         assert_eq!(news.trouble().as_deref(), Some("fenced"));
+        news.note_renewed();
+        assert_eq!(news.trouble(), None);
     }
 }

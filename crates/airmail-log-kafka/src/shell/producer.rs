@@ -18,6 +18,7 @@ use rdkafka::message::{DeliveryResult, Header, Message as _, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext, PurgeConfig};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Header that names the form of a record, and its value.
@@ -41,7 +42,7 @@ impl ClientContext for Reports {
     fn error(&self, error: KafkaError, reason: &str) {
         match error.rdkafka_error_code() {
             Some(Code::Fatal) => {
-                tracing::error!(reason, "Kafka's producer has failed for good");
+                tracing::error!(reason, "Kafka's producer has failed, and is made anew");
                 self.0.note_fatal(reason);
             }
             Some(Code::AllBrokersDown) => self.0.note_down(reason),
@@ -75,6 +76,21 @@ impl ProducerContext for Reports {
 /// The owner's end of the producer.
 pub(super) struct Producer {
     client: Arc<BaseProducer<Reports>>,
+    life: Arc<Life>,
+}
+
+/// End of a producer that has failed.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    is_given_up: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Life {
+    /// Whether everything that was handed over is told.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
 }
 
 impl fmt::Debug for Producer {
@@ -95,8 +111,18 @@ impl Producer {
             config.create_with_context(Reports(Arc::clone(news)));
         let client = Arc::new(client?);
         let (reporting, told) = (Arc::clone(&client), Arc::clone(news));
-        news.spawn("kafka-reports", move || report(reporting, &told, flush))?;
-        Ok(Producer { client })
+        let life = Arc::<Life>::default();
+        let of_thread = Arc::clone(&life);
+        news.spawn("kafka-reports", move || {
+            report(reporting, (&told, &of_thread), flush);
+        })?;
+        Ok(Producer { client, life })
+    }
+
+    /// Has everything under way be told, whatever has become of it. This producer is of no use any more.
+    pub(super) fn give_up(self) -> Arc<Life> {
+        self.life.is_given_up.store(true, Ordering::Release);
+        self.life
     }
 
     /// Hands a record over. It is copied.
@@ -146,20 +172,24 @@ fn not_taken(error: &KafkaError) -> NotTaken {
     }
 }
 
-/// Takes reports until closing begins; then waits for those that are missing, and gives up the rest.
+/// Takes reports until closing begins, or the producer is given up; then waits for those that are missing, and gives up
+/// the rest.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the client ends in this thread, where its end may last"
 )]
-fn report(client: Arc<BaseProducer<Reports>>, news: &News, flush: Duration) {
-    while !news.is_closing() {
+fn report(client: Arc<BaseProducer<Reports>>, (news, life): (&News, &Life), flush: Duration) {
+    let is_given_up = || life.is_given_up.load(Ordering::Acquire);
+    while !news.is_closing() && !is_given_up() {
         client.poll(LOOK);
     }
-    if client.flush(flush).is_err() {
+    if is_given_up() || client.flush(flush).is_err() {
         client.purge(PurgeConfig::default().queue().inflight());
         if client.flush(PURGE).is_err() {
             let missing = client.in_flight_count();
             tracing::error!(missing, "Kafka's producer ends without all reports");
         }
     }
+    life.is_over.store(true, Ordering::Release);
+    news.wake();
 }

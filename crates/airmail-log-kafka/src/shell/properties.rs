@@ -62,7 +62,8 @@ pub(super) fn client(settings: &KafkaSettings) -> Result<ClientConfig, OpenError
 }
 
 /// Properties of the producer. Idempotent with all replicas' acks: a record that is sent again after a lost answer is
-/// stored once, and never behind a later one.
+/// stored once, and never behind a later one. No record is given up for its age, which would let those behind it be stored
+/// without it; where one is given up all the same, the producer fails, rather than go on with a gap.
 pub(super) fn producer(base: &ClientConfig, settings: &KafkaSettings) -> ClientConfig {
     let mut config = base.clone();
     let kib = (settings.queue_bytes / 1024).clamp(1, KIB_MAX);
@@ -70,8 +71,8 @@ pub(super) fn producer(base: &ClientConfig, settings: &KafkaSettings) -> ClientC
     config.set("enable.idempotence", "true").set("acks", "all");
     config.set("max.in.flight.requests.per.connection", "5");
     config.set("linger.ms", "0");
-    let timeout = settings.message_timeout.as_millis().max(1);
-    config.set("message.timeout.ms", timeout.to_string());
+    config.set("enable.gapless.guarantee", "true");
+    config.set("message.timeout.ms", "0");
     config.set("message.max.bytes", RECORD_BYTES_MAX.to_string());
     config.set("queue.buffering.max.kbytes", kib.to_string());
     config.set("queue.buffering.max.messages", records.to_string());

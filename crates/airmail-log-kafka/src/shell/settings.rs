@@ -19,8 +19,6 @@ pub struct KafkaSettings {
     pub queue_bytes: u64,
     /// Records that are under way or whose reports were not told yet, at most; from 1 to 10,000,000. Default: 100,000.
     pub records_max: usize,
-    /// Time after which a record that no broker has acknowledged is told as not known. Default: 60 s.
-    pub message_timeout: Duration,
     /// Bytes that a consumer of a partition fetches ahead, about; not below 256 KiB. Default: 4 MiB.
     pub fetch_ahead_bytes: u64,
     /// Number of slots, from 1. Default: 5.
@@ -39,7 +37,6 @@ impl KafkaSettings {
             properties: Vec::new(),
             queue_bytes: 64 << 20,
             records_max: 100_000,
-            message_timeout: Duration::from_secs(60),
             fetch_ahead_bytes: 4 << 20,
             slots: 5,
             flush: Duration::from_secs(10),

@@ -37,7 +37,9 @@ fn rename(core: &mut CatalogCore) {
         name,
         ..entry.namespace.clone()
     };
-    core.fold.catalog.put(namespace, Sequence(1));
+    core.fold
+        .catalog
+        .put(namespace, airmail_model::Provisions::NONE, Sequence(1));
     core.snapshot = Arc::new(core.fold.catalog.clone());
 }
 
@@ -146,7 +148,9 @@ fn a_number_that_is_given_again_is_complained_of() {
             name: "again".to_owned(),
             ..entry.namespace.clone()
         };
-        core.fold.catalog.put(namespace, Sequence(1));
+        core.fold
+            .catalog
+            .put(namespace, airmail_model::Provisions::NONE, Sequence(1));
         core.snapshot = Arc::new(core.fold.catalog.clone());
     });
     assert!(again.starts_with("numbers: 0 is given again"), "{again}");

@@ -22,6 +22,7 @@ transcripts! {
     a_log_that_cannot_be_opened_is_told_as_written: "unopened_log",
     a_first_start_that_cannot_write_is_as_written: "failed_first_start",
     checks_before_writing_are_as_written: "refused_commands",
+    what_a_namespace_needs_is_made_before_it_as_written: "provisions",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
@@ -31,6 +32,10 @@ fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
 
 /// Takes an input, and tells what came of it.
 fn tell(driver: &mut Driver, line: &str) -> Option<Vec<String>> {
+    if line == "the storage makes beforehand what namespaces need" {
+        driver.core.config.provisions = true;
+        return Some(Vec::new());
+    }
     let before = (driver.core.phase, driver.core.failure.clone());
     driver.step(read(line)?);
     let core = &driver.core;
@@ -87,6 +92,14 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             of: read_append(of)?,
             why: io(why),
         })
+    } else if let Some([words]) = parts("what the namespace needs is made: {}", line) {
+        let made = Provisions::new(words.as_bytes())?;
+        Some(CatalogInput::Provisioned(Ok(made)))
+    } else if let Some([why]) = parts(
+        "what the namespace needs is not made: storage failed: {}",
+        line,
+    ) {
+        Some(CatalogInput::Provisioned(Err(io(why))))
     } else if let Some([id, done]) = parts("a log of namespace {} is {}", line) {
         let failed = Error::new(ErrorCode::StorageFailed).field("storage");
         Some(CatalogInput::LogSettled {
@@ -103,6 +116,10 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             "log 0 has no more" => CatalogInput::Tail,
             "the reader of log 0 has ended" => CatalogInput::ReaderEnded,
             "try again" => CatalogInput::Retry,
+            "what the namespace needs is not made yet" => {
+                let retry_after = std::time::Duration::from_secs(1);
+                CatalogInput::Provisioned(Err(Refusal::Busy { retry_after }))
+            }
             _ => return None,
         })
     }
@@ -132,8 +149,13 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
         return Some(payload(&[9]));
     }
     let change = if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
+        let (logs, made) = logs.split_once(", of ").unwrap_or((logs, ""));
         let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
-        create(id.parse().ok()?, name, logs.parse().ok()?)
+        let mut change = create(id.parse().ok()?, name, logs.parse().ok()?);
+        if let Change::Create { provisions, .. } = &mut change {
+            *provisions = Provisions::new(made.as_bytes())?;
+        }
+        change
     } else if let Some([id, version]) = parts("delete namespace {}, as of version {}", line) {
         delete(id.parse().ok()?, version.parse().ok()?)
     } else if let Some([id, time_ms, version]) = parts(
@@ -142,6 +164,9 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     ) {
         let (id, version) = (id.parse().ok()?, version.parse().ok()?);
         update(id, version, time_ms.parse().ok()?)
+    } else if let Some([version]) = parts("commands up to version {} count", line) {
+        let version = version.parse().ok()?;
+        Change::Raise { version }
     } else {
         let [id] = parts("nothing is left of namespace {}", line)?;
         let id = NamespaceId(id.parse().ok()?);
@@ -162,6 +187,11 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
             let changes: Vec<String> = changes.iter().flatten().map(show_change).collect();
             format!("to the tower: append to log 0: {}", changes.join(", "))
         }
+        CatalogEffect::Provision { log, logs, spec } => format!(
+            "to the tower: make what {} from {log} on need, {}",
+            show_logs(*logs),
+            show_spec(spec)
+        ),
         CatalogEffect::Order(Order::Open { log, spec }) => {
             format!("to the tower: open log {log}, {}", show_spec(spec))
         }
@@ -190,7 +220,15 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
 }
 
 fn show_spec(spec: &airmail_log::LogSpec) -> String {
-    format!("{}, {}", spec.durability, show_retention(&spec.retention))
+    let settings = format!("{}, {}", spec.durability, show_retention(&spec.retention));
+    settings + &show_provisions(&spec.provisions)
+}
+
+fn show_provisions(provisions: &Provisions) -> String {
+    if provisions.is_none() {
+        return String::new();
+    }
+    format!(", of {}", provisions.as_bytes().escape_ascii())
 }
 
 fn show_retention(retention: &Retention) -> String {
@@ -207,10 +245,16 @@ fn show_logs(count: u16) -> String {
 
 fn show_change(change: &Change) -> String {
     match change {
-        Change::Create { id, name, spec } => {
+        Change::Create {
+            id,
+            name,
+            spec,
+            provisions,
+        } => {
             format!(
-                "create {name} as namespace {id} with {}",
-                show_logs(spec.logs)
+                "create {name} as namespace {id} with {}{}",
+                show_logs(spec.logs),
+                show_provisions(provisions)
             )
         }
         Change::Update {

@@ -254,7 +254,7 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
             version: 1,
             epoch: MapEpoch(1),
         };
-        catalog.put(namespace, Sequence(1));
+        catalog.put(namespace, airmail_model::Provisions::NONE, Sequence(1));
     } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
         return None;
     }

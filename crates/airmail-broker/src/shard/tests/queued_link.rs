@@ -120,7 +120,7 @@ impl QueuedLink {
             version: 1,
             epoch: MapEpoch(1),
         };
-        catalog.put(namespace, Sequence(1));
+        catalog.put(namespace, Provisions::NONE, Sequence(1));
         self.gateway(GatewayInput::Namespaces {
             catalog: Arc::new(catalog),
             is_ready: true,

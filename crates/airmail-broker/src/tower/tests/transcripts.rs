@@ -327,6 +327,10 @@ fn show_catalog(input: &CatalogInput) -> String {
             Ok(()) => format!("a log of namespace {namespace} is done"),
             Err(error) => format!("a log of namespace {namespace} is not done: {error}"),
         },
+        CatalogInput::Provisioned(Ok(_)) => "what the namespace needs is made".to_owned(),
+        CatalogInput::Provisioned(Err(why)) => {
+            format!("what the namespace needs is not made: {why}")
+        }
         CatalogInput::Retry => "try again".to_owned(),
         CatalogInput::Start | CatalogInput::Command { .. } => format!("{input:?}"),
     }
