@@ -253,6 +253,8 @@ pub(super) fn log(client: &str, level: RDKafkaLogLevel, facility: &str, message:
         RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
             tracing::error!(client, facility, message, "librdkafka");
         }
+        // A remark about settings of ours, which are as they are to be.
+        _ if facility == "CONFWARN" => {}
         RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning => {
             tracing::warn!(client, facility, message, "librdkafka");
         }

@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn the_first_record_of_a_partition_goes_alone_and_those_behind_it_when_it_is_stored() {
         let mut turnstile = Turnstile::default();
-        let now = Instant::now();
-        let mut enter = |turnstile: &mut Turnstile, token, number| {
+        let now = crate::shell::clock::now();
+        let enter = |turnstile: &mut Turnstile, token, number| {
             let partition = partition(number);
             turnstile
                 .enter(Token(token), &partition, record(), now)
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn who_has_sent_nothing_for_long_is_first_again() {
         let mut turnstile = Turnstile::default();
-        let begun = Instant::now();
+        let begun = crate::shell::clock::now();
         let of = partition(0);
         assert!(turnstile.enter(Token(1), &of, record(), begun).is_some());
         turnstile.reported(Token(1), true);

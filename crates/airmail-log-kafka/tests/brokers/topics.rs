@@ -169,9 +169,7 @@ pub(crate) fn deleted_records_are_out_of_range(cluster: &mut KafkaCluster) {
 }
 
 pub(crate) fn a_topic_that_is_not_there_is_told_as_such_and_not_made(cluster: &mut KafkaCluster) {
-    let mut settings = airmail_log_kafka::shell::KafkaSettings::new(&cluster.bootstrap());
-    settings.message_timeout = Duration::from_secs(2);
-    let mut owner = Owner::with(settings);
+    let mut owner = Owner::of(cluster);
     let topic = Topic::new("nowhere");
     let partition = Partition::new(&topic, 0);
     let none = Answer::Failed(Failure::NoTopic);

@@ -70,13 +70,16 @@ fn questions_fail_and_it_is_told_that_nothing_can_be_stored() {
 }
 
 #[test]
-fn a_record_that_nobody_has_acknowledged_in_time_is_told_as_not_known() {
+fn a_record_that_nobody_has_acknowledged_is_told_as_not_known_when_the_client_closes() {
     let mut settings = nowhere();
-    settings.message_timeout = Duration::from_millis(500);
+    settings.flush = Duration::from_millis(100);
     let mut owner = Owner::with(settings);
     let partition = Partition::new(&Topic::new("nowhere"), 0);
-    let token = owner.produce(&partition, "x");
-    owner.produced(token).unwrap_err();
+    let tokens = ["first", "behind it"].map(|value| owner.produce(&partition, value));
+    owner.brokers.close(airmail_model::Now::default());
+    for token in tokens {
+        owner.produced(token).unwrap_err();
+    }
 }
 
 #[test]
