@@ -46,7 +46,7 @@ pub(crate) struct Topic {
 pub(crate) struct Tally {
     /// Number of messages handed to the SDK, by (publisher, topic).
     sent: Mutex<BTreeMap<(u32, u32), u64>>,
-    /// Numbers that single messages were acknowledged under.
+    /// Numbers that single messages were acknowledged under, where the storage knows that there is no other.
     numbered: Mutex<BTreeMap<Stamp, u64>>,
     /// Messages acknowledged.
     pub(crate) acknowledged: AtomicU64,

@@ -93,8 +93,11 @@ impl Publishing {
             match ack.await {
                 Ok(published) => {
                     tally.stored(stamp.publisher, 1);
-                    let number = published.sequence.0;
-                    tally.numbered.lock().insert(stamp, number);
+                    // Else it may be that of a copy which no reader is given.
+                    if published.exact {
+                        let number = published.sequence.0;
+                        tally.numbered.lock().insert(stamp, number);
+                    }
                 }
                 Err(error) => tally.failed(stamp, 1, Some(&error)),
             }
