@@ -1,9 +1,9 @@
 //! `cargo xtask test`: brings the tests' tools, then runs all tests: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
-//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards`, `--apart` and `--tree` nodes are
-//! whole and have one shard, and samples of the tests are run once more: with several shards, with every node in two,
-//! and with every node as a leaf of a tree.
+//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards`, `--apart`, `--tree` and `--kafka`
+//! nodes are whole, have one shard and their logs themselves, and samples of the tests are run once more: with several
+//! shards, with every node in two, with every node as a leaf of a tree, and with all logs on Kafka.
 
 use crate::maven;
 use crate::overseen;
@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// run then.
     #[arg(long, value_name = "LINKS")]
     tree: Option<u64>,
+    /// Have the logs of every node on a Kafka of so many brokers: only tests that start one are run then.
+    #[arg(long, value_name = "BROKERS")]
+    kafka: Option<u64>,
     /// Only tests whose name contains this.
     filter: Option<String>,
 }
@@ -103,12 +106,33 @@ const OF_WHOLE_NODES: [&str; 9] = [
     "words::what_cannot_be_printed",
 ];
 
+/// Tests that are of what a disk does, or the node with it: left out where logs are on Kafka.
+const OF_A_DISK: [&str; 6] = [
+    "giving_back::",
+    "proof::",
+    "restore::",
+    "small_disk::",
+    "storages::",
+    "usage::whoever_reads_no_further",
+];
+
+/// The tests of the sample on Kafka, a dozen or two.
+const KAFKA_SAMPLE: [&str; 6] = [
+    "lines::",
+    "many_topics::",
+    "publishing::",
+    "reading::",
+    "retries::",
+    "subscription_ready::",
+];
+
 /// Nodes that the tests start. Default: each is one, of one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Nodes {
     shards: Option<u16>,
     is_apart: bool,
     tree: Option<u64>,
+    kafka: Option<u64>,
 }
 
 /// Brings the tools and runs the tests.
@@ -129,6 +153,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             ("AIRMAIL_TEST_SHARDS", nodes.shards.map(u64::from)),
             ("AIRMAIL_TEST_APART", nodes.is_apart.then_some(1)),
             ("AIRMAIL_TEST_TREE", nodes.tree),
+            ("AIRMAIL_TEST_KAFKA", nodes.kafka),
         ] {
             if let Some(count) = count {
                 tests.env(name, count.to_string());
@@ -140,6 +165,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         shards: options.shards,
         is_apart: options.apart,
         tree: options.tree,
+        kafka: options.kafka,
     };
     let is_whole = nodes == Nodes::default();
     let mut tests = prepared(nodes);
@@ -149,13 +175,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         tests.arg("--no-fail-fast");
     }
     tests.args(&options.filter);
-    if nodes.is_apart || nodes.tree.is_some() {
-        let left_out = OF_WHOLE_NODES.iter().flat_map(|name| ["--skip", name]);
+    if nodes.is_apart || nodes.tree.is_some() || nodes.kafka.is_some() {
+        let on_kafka = OF_A_DISK.iter().filter(|_| nodes.kafka.is_some());
+        let left_out = OF_WHOLE_NODES.iter().chain(on_kafka);
+        let left_out = left_out.flat_map(|name| ["--skip", name]);
         tests.arg("--").args(left_out);
     }
     overseen::run(&mut tests, &mut parts)?;
     if is_whole && options.filter.is_none() {
-        samples(&prepared, &mut parts)?;
+        samples(&prepared, &options.without, &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
     if options.filter.is_none() && is_whole && !options.without.contains(&Without::Maven) {
@@ -171,8 +199,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the samples with several shards, apart, and in trees.
-fn samples(prepared: &dyn Fn(Nodes) -> Command, parts: &mut Parts) -> anyhow::Result<()> {
+/// Runs the samples with several shards, apart, in trees, and on Kafka.
+fn samples(
+    prepared: &dyn Fn(Nodes) -> Command,
+    without: &[Without],
+    parts: &mut Parts,
+) -> anyhow::Result<()> {
     let default = Nodes::default();
     let with_shards = Nodes {
         shards: Some(SAMPLE_SHARDS),
@@ -186,10 +218,22 @@ fn samples(prepared: &dyn Fn(Nodes) -> Command, parts: &mut Parts) -> anyhow::Re
         tree: Some(SAMPLE_TREE),
         ..default
     };
-    for nodes in [with_shards, apart, trees] {
+    let on_kafka = Nodes {
+        kafka: Some(1),
+        ..default
+    };
+    let mut all = vec![with_shards, apart, trees];
+    if !without.contains(&Without::Kafka) {
+        all.push(on_kafka);
+    }
+    for nodes in all {
         let mut tests = prepared(nodes);
         // All binaries, though few have such tests: with some of them only, cargo would build anew.
-        tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
+        tests.args(["--tests", "--no-fail-fast", "--"]);
+        match nodes.kafka {
+            Some(_) => tests.args(KAFKA_SAMPLE),
+            None => tests.args(SAMPLE),
+        };
         if nodes.shards.is_some() {
             tests.arg(OF_SHARDS);
         }

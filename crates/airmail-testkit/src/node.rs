@@ -2,7 +2,7 @@
 
 mod apart;
 #[cfg(feature = "kafka")]
-mod on_kafka;
+pub mod on_kafka;
 
 use crate::scale;
 use crate::waiting::{self, Waiting, alive, waiting};

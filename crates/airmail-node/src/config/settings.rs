@@ -235,7 +235,7 @@ pub const SETTINGS: &[Setting] = &[
         "log",
         "url",
         log_url,
-        "The storage: disk:PATH, memory:, or a parent's, tree://HOST:PORT (empty: disk, in node.data)."
+        "The storage: disk:PATH, memory:, kafka://HOST:PORT or a parent's, tree://HOST:PORT (empty: disk, in node.data)."
     ),
     text!(
         "log",

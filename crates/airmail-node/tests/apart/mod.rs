@@ -1,18 +1,21 @@
 //! A node as tests are run with: one that is whole, or one that has its logs from another by links: a gateway and the
-//! tower that has its logs, or a leaf of a tree and those above it.
+//! tower that has its logs, or a leaf of a tree and those above it; and its logs as they are, or on Kafka.
 
 use airmail_node::config::Config;
 use airmail_node::config::cluster::{ClusterConfig, Roles};
 use airmail_node::config::mailbox::MailboxConfig;
 use airmail_node::mailboxes::MailboxUrl;
 use airmail_node::{Access, NodeOptions, Running, StartError};
+use airmail_testkit::node::on_kafka;
 use airmail_testkit::scale;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// The node that clients use, and those that it has its logs from, the nearest first.
 pub(crate) async fn start(options: NodeOptions) -> Result<(Running, Vec<Running>), StartError> {
+    let options = with_logs_on_kafka(options);
     let depth = scale::tree_depth();
     if !scale::is_apart() && depth == 0 {
         return Ok((airmail_node::start(options).await?, Vec::new()));
@@ -65,6 +68,25 @@ pub(crate) async fn start(options: NodeOptions) -> Result<(Running, Vec<Running>
         ..options
     };
     Ok((airmail_node::start(last).await?, above))
+}
+
+/// Options of a node whose logs are on Kafka, where tests are run so: those of one directory are the same, and those in
+/// memory are others each time.
+fn with_logs_on_kafka(mut options: NodeOptions) -> NodeOptions {
+    static IN_MEMORY: AtomicU64 = AtomicU64::new(0);
+    let config = &mut options.config;
+    let url = match &*config.log_url {
+        "" => on_kafka::url_of(&config.data),
+        "memory:" => {
+            let number = IN_MEMORY.fetch_add(1, Ordering::Relaxed);
+            on_kafka::url_of(&(std::process::id(), number))
+        }
+        _ => None,
+    };
+    if let Some(url) = url {
+        config.log_url = url;
+    }
+    options
 }
 
 fn free() -> TcpListener {

@@ -3,7 +3,7 @@
 use crate::{kafka, scale};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsStr;
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{Hash, Hasher as _};
 use std::process::Command;
 
 /// The command of a node, with its logs on Kafka where tests are run so and it does not say where they are. Those of one
@@ -19,15 +19,23 @@ pub(super) fn with_logs_there(mut command: Command) -> Command {
     }
     let data = arguments.iter().position(|argument| *argument == "--data");
     let data = data.and_then(|at| arguments.get(at + 1));
-    let mut hasher = DefaultHasher::new();
-    data.hash(&mut hasher);
-    let prefix = hasher.finish();
-    let Some(bootstrap) = kafka::shared(brokers) else {
-        return command;
-    };
-    let insync = brokers.div_ceil(2);
-    command.arg("--log").arg(format!(
-        "kafka://{bootstrap}?replicas={brokers}&min_insync={insync}&prefix=node-{prefix:016x}"
-    ));
+    if let Some(url) = url_of(&data) {
+        command.args(["--log", &url]);
+    }
     command
+}
+
+/// The URL of logs on Kafka that are of this, where tests are run so: the same logs at each call.
+pub fn url_of(of: &impl Hash) -> Option<String> {
+    let brokers = scale::kafka_brokers();
+    if brokers == 0 {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    let (prefix, insync) = (hasher.finish(), brokers.div_ceil(2));
+    let bootstrap = kafka::shared(brokers)?;
+    Some(format!(
+        "kafka://{bootstrap}?replicas={brokers}&min_insync={insync}&prefix=node-{prefix:016x}"
+    ))
 }

@@ -38,9 +38,9 @@ pub struct ServeArgs {
     /// not asked who they are
     #[arg(long)]
     pub allow_anyone: bool,
-    /// The storage: disk:PATH, memory:, or a parent's in a tree, tree://HOST:PORT [default: disk, in the
-    /// data directory]. Once more with a name, as in fast=memory: or archive=disk:PATH: a further
-    /// storage, for namespaces that are created in it
+    /// The storage: disk:PATH, memory:, kafka://HOST:PORT, or a parent's in a tree, tree://HOST:PORT
+    /// [default: disk, in the data directory]. Once more with a name, as in fast=memory: or
+    /// archive=disk:PATH: a further storage, for namespaces that are created in it
     #[arg(long, value_name = "[NAME=]URL")]
     pub log: Vec<String>,
     /// Where mailboxes are kept: postgres://… or sqlite:PATH [default: SQLite, in the data directory]
