@@ -216,6 +216,7 @@ mod tests {
             leaving: false,
             release: "0.1.0".into(),
             ways: Ways {
+                link_address: "10.0.0.1:7402".into(),
                 unlinked: vec!["t1".into()],
                 tree: Some(TreeCard {
                     is_child: true,
