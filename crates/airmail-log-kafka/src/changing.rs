@@ -6,7 +6,7 @@
 //! whose topic is gone is refused by its topic's name.
 
 use crate::brokers::{Answer, Brokers, Failure, NewRecord, Order, Partition, Question};
-use crate::layout::{MapTopics, check, meta_topic, retention_settings};
+use crate::layout::{MapTopics, check, incarnation, meta_topic, retention_settings};
 use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
@@ -44,6 +44,10 @@ pub(crate) enum Step {
     Begun,
     Bounds,
     Probed(Offset, u32),
+    /// A statement, without which a trim to this offset or a new life would take something away.
+    Stated(Offset),
+    /// The newest statements, before the partition is read.
+    Following,
     Trimmed(Offset),
     /// The end of a partition that is to be emptied.
     Emptying,
@@ -237,9 +241,40 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     fn begin_renew(&mut self, id: LogId) -> Result<(), Refusal> {
-        let nonce = self.open_log(id)?.topics.map_or(0, |topics| topics.nonce);
+        let log = self.open_log(id)?;
+        let (nonce, low) = (log.topics.map_or(0, |topics| topics.nonce), log.low);
         let count = self.rows.of(id).lives(nonce) + 1;
-        self.write(id, Statement::Lives { count, nonce })
+        self.step(id, Step::Stated(low));
+        self.ask_statement(id, incarnation(self.config.cluster, id, nonce, count));
+        Ok(())
+    }
+
+    /// The statement is stored for which the change waits, or it could not be.
+    pub(crate) fn change_stated(&mut self, id: LogId, is_stored: bool) {
+        let changes = self.work.changes.get(&id);
+        let change = changes.and_then(|of| of.queue.front()).cloned();
+        let nonce = self
+            .open_log(id)
+            .map(|log| log.topics.map_or(0, |of| of.nonce));
+        let result = match (change, nonce) {
+            (_, Err(why)) => Err(why),
+            (_, Ok(_)) if !is_stored => Err(KafkaStorage::<B>::busy()),
+            (Some(Change::Trim(_, _)), Ok(_)) => {
+                self.trim_stated(id);
+                Ok(())
+            }
+            (Some(Change::Renew(_)), Ok(nonce)) => {
+                let count = self.rows.of(id).lives(nonce) + 1;
+                self.write(id, Statement::Lives { count, nonce })
+            }
+            (other, Ok(_)) => {
+                bug!("{id}: {other:?} waits for no statement");
+                Ok(())
+            }
+        };
+        if let Err(why) = result {
+            self.refuse_change(id, why);
+        }
     }
 
     /// Writes a row, for which the change waits.
@@ -281,13 +316,12 @@ impl<B: Brokers> KafkaStorage<B> {
         match changes.and_then(|of| of.queue.front()) {
             Some(Change::Open(..)) => self.attach(id),
             Some(Change::Renew(_)) => {
-                let cluster = self.config.cluster;
-                let rows = self.rows.of(id);
+                let topics = self.logs.get(&id).and_then(|log| log.topics);
+                let life = self.life(id, topics.map_or(0, |topics| topics.nonce));
                 if let Some(log) = self.logs.get_mut(&id) {
-                    let nonce = log.topics.map_or(0, |topics| topics.nonce);
-                    let lives = rows.lives(nonce);
-                    log.incarnation = crate::layout::incarnation(cluster, id, nonce, lives);
+                    log.incarnation = life;
                 }
+                self.remove_superfluous(id);
                 self.step(id, Step::Bounds);
                 self.wait_for_bounds(id, crate::asking::Waiter::Change);
             }
@@ -395,9 +429,15 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
+        let has_followed = self.work.stating.followed.remove(&id);
+        if !has_followed && !self.is_reached(id, target.topics, low) {
+            self.step(id, Step::Following);
+            return self.follow(id);
+        }
         self.begin_scan(id, target.partition, target.topics, target.spec, low);
         self.step(id, Step::Bounds);
-        self.arrive_at(id, high, crate::bounds::Arriving::Change);
+        let read = self.logs.get(&id).map_or(high, |log| log.scan.next());
+        self.arrive_at(id, high.max(read), crate::bounds::Arriving::Change);
     }
 
     /// The log's bounds are known, for the change that waits for them: its end is `high`.
@@ -431,6 +471,9 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.close_log(id, &Refusal::NoLog);
             }
             return self.refuse_change(id, Refusal::Io(why));
+        }
+        if log.scan.awaited.is_some() && !log.is_open {
+            return self.refuse_change(id, KafkaStorage::<B>::busy());
         }
         if let Some(target) = target {
             log.spec = target.spec;
