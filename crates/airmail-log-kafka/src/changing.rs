@@ -44,6 +44,8 @@ pub(crate) enum Step {
     Begun,
     Bounds,
     Probed(Offset, u32),
+    /// The log's end, up to which it is read before a new life begins.
+    Read,
     /// A statement, without which a trim to this offset or a new life would take something away.
     Stated(Offset),
     /// The newest statements, before the partition is read.
@@ -241,10 +243,22 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     fn begin_renew(&mut self, id: LogId) -> Result<(), Refusal> {
+        self.open_log(id)?;
+        self.step(id, Step::Read);
+        self.wait_for_bounds(id, crate::asking::Waiter::Change);
+        Ok(())
+    }
+
+    /// Has the first statement about a new life written: about all that there was in the life before, so that none about
+    /// that one is needed any more.
+    fn state_renewed(&mut self, id: LogId, high: Offset) -> Result<(), Refusal> {
         let log = self.open_log(id)?;
-        let (nonce, low) = (log.topics.map_or(0, |topics| topics.nonce), log.low);
+        let (nonce, next) = (log.topics.map_or(0, |topics| topics.nonce), log.scan.next());
+        if next < high {
+            return Err(KafkaStorage::<B>::busy());
+        }
         let count = self.rows.of(id).lives(nonce) + 1;
-        self.step(id, Step::Stated(low));
+        self.step(id, Step::Stated(next));
         self.ask_statement(id, incarnation(self.config.cluster, id, nonce, count));
         Ok(())
     }
@@ -297,7 +311,9 @@ impl<B: Brokers> KafkaStorage<B> {
 
     pub(crate) fn row_reported(&mut self, row: Row, id: LogId, is_stored: bool) {
         if !is_stored {
-            return self.refuse_change(id, KafkaStorage::<B>::busy());
+            self.refuse_change(id, KafkaStorage::<B>::busy());
+            // It may be stored all the same, and have been read.
+            return self.live_on(id);
         }
         if let Some(before) = self.rows.take(row) {
             let removed = NewRecord {
@@ -432,7 +448,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let has_followed = self.work.stating.followed.remove(&id);
         if !has_followed && !self.is_reached(id, target.topics, low) {
             self.step(id, Step::Following);
-            return self.follow(id);
+            return self.follow(id, target.topics, low);
         }
         self.begin_scan(id, target.partition, target.topics, target.spec, low);
         self.step(id, Step::Bounds);
@@ -449,6 +465,11 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         match change {
             Change::Open(t, _) => self.opened_at(id, t, high),
+            Change::Renew(_) if changes.is_some_and(|of| of.step == Some(Step::Read)) => {
+                if let Err(why) = self.state_renewed(id, high) {
+                    self.refuse_change(id, why);
+                }
+            }
             Change::Renew(t) => {
                 if let Some(log) = self.logs.get(&id) {
                     let bounds = log.bounds(high);

@@ -3,9 +3,9 @@
 //! A log is read from the place of the newest statement about its life. What a node has read itself is as good as a
 //! statement about that place. If the log begins behind both, the records between are gone, and with them what they
 //! say of producers: then there is a newer statement, because whoever trims a log states it first, and whoever reads it
-//! does so long before retention removes what was read. So the topic of rows is followed to the end that it
-//! has now, and only if there is still no statement that reaches the log's beginning, because no node has run for as
-//! long as records are kept, reading goes on at the beginning with what is known: as the log says.
+//! does so long before retention removes what was read. So the topic of rows is followed to the end that it has now and
+//! for a while on, and only if there is still no statement that reaches the log's beginning, because no node has run for
+//! as long as records are kept, reading goes on at the beginning with what is known: as the log says.
 //!
 //! The first record that is read is the last one that was read before, or the witness of the statement. If the log has
 //! another one there, it was cut below, or made again, and stops. A log that ends before it may have an old leader, so
@@ -13,13 +13,14 @@
 
 use crate::asking::Waiter;
 use crate::brokers::{Answer, Brokers, ConsumerId, Question, Record, Slot};
-use crate::changing::Step;
+use crate::changing::{Change, Step};
 use crate::layout::MapTopics;
 use crate::log::{Log, Scan};
 use crate::place::Offset;
 use crate::start::state_partition;
 use crate::statement::Witness;
 use crate::storage::{KafkaStorage, Purpose};
+use airmail_log::Completion;
 use airmail_model::{Incarnation, LogId, Mono};
 use std::time::Duration;
 
@@ -31,8 +32,11 @@ const LOOKS_MAX: u32 = 10;
 /// A log that waits for the newest statements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Follower {
+    topics: Option<MapTopics>,
+    /// The first offset that is kept, to which a statement has to reach.
+    low: Offset,
     /// The end of the topic of rows, when it has been told.
-    pub(crate) end: Option<Offset>,
+    end: Option<Offset>,
     pub(crate) until: Mono,
 }
 
@@ -72,10 +76,15 @@ impl<B: Brokers> KafkaStorage<B> {
         scan
     }
 
-    /// Waits until all statements that are there now are known.
-    pub(crate) fn follow(&mut self, id: LogId) {
-        let until = self.now.mono.plus(FOLLOW);
-        let follower = Follower { end: None, until };
+    /// Waits until all statements that are there now are known, and for a while until one of them reaches where the log
+    /// begins.
+    pub(crate) fn follow(&mut self, id: LogId, topics: Option<MapTopics>, low: Offset) {
+        let follower = Follower {
+            topics,
+            low,
+            end: None,
+            until: self.now.mono.plus(FOLLOW),
+        };
         self.work.stating.followers.insert(id, follower);
         let partition = state_partition(&self.config);
         self.ask(Purpose::Rows(id), &partition, Question::Watermarks);
@@ -95,15 +104,16 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Lets logs go on that have all statements, or have waited too long for them; whether there was one.
     pub(crate) fn go_on_following(&mut self) -> bool {
         let (now, next) = (self.now.mono, self.start.next());
-        let is_due = |follower: &Follower| {
-            follower.end.is_some_and(|end| end <= next) || follower.until <= now
-        };
+        let has_all = |follower: &Follower| follower.end.is_some_and(|end| end <= next);
         let followers = self.work.stating.followers.iter();
-        let due = followers.filter(|(_, follower)| is_due(follower));
+        let due = followers.filter(|(id, follower)| {
+            let is_reached = self.is_reached(**id, follower.topics, follower.low);
+            has_all(follower) && is_reached || follower.until <= now
+        });
         let due: Vec<(LogId, Follower)> = due.map(|(id, of)| (*id, *of)).collect();
         for (id, follower) in &due {
             self.work.stating.followers.remove(id);
-            let has_come = follower.end.is_some_and(|end| end <= next);
+            let has_come = has_all(follower);
             if has_come {
                 self.work.stating.followed.insert(*id);
             }
@@ -135,7 +145,8 @@ impl<B: Brokers> KafkaStorage<B> {
         }
         let (life, low, next) = (log.incarnation, log.low, log.scan.next());
         if next < low && !self.work.stating.followed.remove(&id) {
-            return self.follow(id);
+            let topics = log.topics;
+            return self.follow(id, topics, low);
         }
         let stated = self.stated(id, life).filter(|_| next < low);
         let Some(log) = self.logs.get_mut(&id) else {
@@ -152,6 +163,32 @@ impl<B: Brokers> KafkaStorage<B> {
             return self.unmet(id);
         }
         self.consume_log(id);
+    }
+
+    /// Takes note of the life that the rows say a log is in. If somebody else has begun a new one, the owner is told, and
+    /// it is looked at whether the log is still what was read of it.
+    pub(crate) fn live_on(&mut self, id: LogId) {
+        let changes = self.work.changes.get(&id);
+        let change = changes.and_then(|of| of.queue.front());
+        let is_own = matches!(change, Some(Change::Renew(_)));
+        let topics = self.logs.get(&id).and_then(|log| log.topics);
+        let life = self.life(id, topics.map_or(0, |topics| topics.nonce));
+        let Some(log) = self.logs.get_mut(&id).filter(|log| log.incarnation != life) else {
+            // Input: a row that says nothing new of a log that is read here.
+            return;
+        };
+        if is_own || log.suspended.is_some() {
+            return;
+        }
+        log.incarnation = life;
+        if !log.is_open {
+            return;
+        }
+        let bounds = log.bounds(log.scan.next().max(log.sending.end()));
+        self.out.push(Completion::Gained { log: id, bounds });
+        self.state_soon(id);
+        self.stop_scan(id);
+        self.wait_for_bounds(id, Waiter::OutOfRange);
     }
 
     /// Starts the consumer by which a log is read through.

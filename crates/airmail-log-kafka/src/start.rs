@@ -193,6 +193,7 @@ impl<B: Brokers> KafkaStorage<B> {
                     let value = record.value.as_deref().unwrap_or_default();
                     if let Some(row) = Row::read(key, value) {
                         self.rows.take(row);
+                        self.live_on(row.log);
                     } else if let Some(key) = StatementKey::decode(key) {
                         self.take_statement(&key, record.value.as_ref());
                     }

@@ -2,10 +2,11 @@
 //!
 //! Statements stand in the compacted topic of the rows, under keys of their own. A key names the log and its
 //! life; a statement about another life of a log is never found under it. Several nodes may write about one log:
-//! the older statement is merely older. So nothing is ever written over: a head's key has its place and a part's its
-//! digest, and what has become superfluous is removed by name.
+//! the older statement is merely older, and two about one place are both true, though one of them may know better what was
+//! removed from the log's beginning. So nothing is ever written over: a head's key has its place and its digest and a
+//! part's its digest, and what has become superfluous is removed by name.
 //!
-//! The two newest whole statements of a life stay. A node that writes a third one, and has not seen what another one
+//! Whole statements about the two newest places stay. A node that writes a third one, and has not seen what another one
 //! has removed meanwhile, still leaves one behind that is whole.
 //!
 //! Values are kept of what those two name, and of what came behind them: at most three statements for each life of a
@@ -13,7 +14,7 @@
 
 use crate::place::Offset;
 use crate::rows::log_key;
-use crate::statement::{Fields, Head, PartId, Statement, VERSION};
+use crate::statement::{Fields, Head, PartId, Statement, VERSION, digest};
 use airmail_model::{Incarnation, LogId};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,22 +38,25 @@ pub(crate) struct StatementKey {
 /// Thing that a key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// A head, by its place.
-    Head(Offset),
+    /// A head, by its place and its digest.
+    Head(Offset, u64),
     Part(PartId),
 }
 
 impl StatementKey {
     pub(crate) fn encode(&self) -> Bytes {
         let kind = match self.what {
-            Named::Head(_) => HEAD,
+            Named::Head(..) => HEAD,
             Named::Part(_) => PART,
         };
         let mut key = vec![kind];
         key.extend(log_key(self.log));
         key.extend(self.incarnation.0.to_be_bytes());
         match self.what {
-            Named::Head(place) => key.extend(place.0.to_be_bytes()),
+            Named::Head(place, digest) => {
+                key.extend(place.0.to_be_bytes());
+                key.extend(digest.to_be_bytes());
+            }
             Named::Part(id) => id.encode(&mut key),
         }
         key.into()
@@ -65,7 +69,7 @@ impl StatementKey {
         let log = fields.log()?;
         let incarnation = Incarnation(fields.u64()?);
         let what = match kind {
-            HEAD => Named::Head(Offset(fields.u64()?)),
+            HEAD => Named::Head(Offset(fields.u64()?), fields.u64()?),
             PART => Named::Part(PartId::decode(&mut fields)?),
             _ => return None,
         };
@@ -107,7 +111,7 @@ struct Part {
 /// Statements about one life of a log.
 #[derive(Clone, Debug, Default)]
 struct Stated {
-    heads: BTreeMap<Offset, Head>,
+    heads: BTreeMap<(Offset, u64), Head>,
     parts: BTreeMap<PartId, Part>,
 }
 
@@ -124,16 +128,17 @@ impl Stated {
 
     /// Names of all that has become superfluous.
     fn superfluous(&self) -> Vec<Named> {
-        let kept: Vec<&Head> = self.whole().take(KEPT).collect();
-        let Some(oldest) = kept.get(KEPT - 1) else {
+        let mut places: Vec<Offset> = self.whole().map(|head| head.next).collect();
+        places.dedup();
+        let Some(oldest) = places.get(KEPT - 1).copied() else {
             // Input: a log of which there are no more statements than stay.
             return Vec::new();
         };
-        let named: BTreeSet<PartId> = kept.iter().flat_map(|head| &head.parts).copied().collect();
-        let heads = self.heads.range(..oldest.next);
-        let heads = heads.map(|(place, _)| Named::Head(*place));
-        let is_over =
-            |(id, part): &(&PartId, &Part)| part.place <= oldest.next && !named.contains(id);
+        let kept = self.heads.range((oldest, 0)..);
+        let named: BTreeSet<PartId> = kept.flat_map(|(_, head)| &head.parts).copied().collect();
+        let heads = self.heads.range(..(oldest, 0));
+        let heads = heads.map(|((place, digest), _)| Named::Head(*place, *digest));
+        let is_over = |(id, part): &(&PartId, &Part)| part.place <= oldest && !named.contains(id);
         let parts = self.parts.iter().filter(is_over);
         heads.chain(parts.map(|(id, _)| Named::Part(*id))).collect()
     }
@@ -160,10 +165,13 @@ impl Statements {
     /// Takes the next record of the topic. The place of a statement that is whole by it.
     pub(crate) fn take(&mut self, key: &StatementKey, value: Option<&Bytes>) -> Option<Offset> {
         match (key.what, value) {
-            (Named::Head(place), Some(value)) => {
-                let head = Head::decode(value).filter(|head| head.next == place)?;
+            (Named::Head(place, of), Some(value)) => {
+                let head = Head::decode(value)?;
+                if head.next != place || digest(value) != of {
+                    return None;
+                }
                 let stated = self.of(key);
-                stated.heads.insert(place, head);
+                stated.heads.insert((place, of), head);
                 stated.shrink();
                 let newest = stated.whole().next().map(|head| head.next);
                 return newest.filter(|newest| *newest == place);
@@ -172,8 +180,8 @@ impl Statements {
                 let part = read_part(key.incarnation, value)?;
                 self.of(key).parts.insert(id, part);
             }
-            (Named::Head(place), None) => {
-                self.of(key).heads.remove(&place);
+            (Named::Head(place, of), None) => {
+                self.of(key).heads.remove(&(place, of));
             }
             (Named::Part(id), None) => {
                 self.of(key).parts.remove(&id);
@@ -251,7 +259,10 @@ impl Statements {
     pub(crate) fn all(&self, log: LogId, incarnation: Incarnation) -> Vec<StatementKey> {
         let stated = self.logs.get(&log).and_then(|of| of.get(&incarnation));
         let names = stated.into_iter().flat_map(|stated| {
-            let heads = stated.heads.keys().map(|place| Named::Head(*place));
+            let heads = stated
+                .heads
+                .keys()
+                .map(|(place, of)| Named::Head(*place, *of));
             heads.chain(stated.parts.keys().map(|id| Named::Part(*id)))
         });
         let key = |what| StatementKey {
@@ -310,14 +321,15 @@ mod tests {
     }
 
     fn take_head(statements: &mut Statements, of: &Statement) -> Option<Offset> {
-        let head = key(Named::Head(of.head.next));
-        statements.take(&head, Some(&of.head.encode()))
+        let value = of.head.encode();
+        let head = key(Named::Head(of.head.next, digest(&value)));
+        statements.take(&head, Some(&value))
     }
 
     #[test]
     fn a_key_is_read_as_it_was_written_and_is_no_row() {
         let part = *about(1).parts.keys().next().unwrap();
-        for what in [Named::Head(Offset(5)), Named::Part(part)] {
+        for what in [Named::Head(Offset(5), 6), Named::Part(part)] {
             let bytes = key(what).encode();
             assert!(bytes.len() <= 64, "a key of the brokers");
             assert_eq!(StatementKey::decode(&bytes), Some(key(what)));
@@ -351,7 +363,8 @@ mod tests {
         // Somebody has begun, and not come to an end.
         take_parts(&mut statements, &about(5));
         let names = statements.superfluous(LogId::SYSTEM, LIFE);
-        let heads: Vec<Named> = [1, 2].map(|n| Named::Head(Offset(n))).to_vec();
+        let head = |n| Named::Head(Offset(n), digest(&about(n).head.encode()));
+        let heads: Vec<Named> = [1, 2].map(head).to_vec();
         let parts = [1, 2].map(|n| Named::Part(*about(n).parts.keys().next().unwrap()));
         let found: Vec<Named> = names.iter().map(|key| key.what).collect();
         assert_eq!(found[..2], heads);

@@ -17,7 +17,7 @@ use crate::layout::incarnation;
 use crate::place::Offset;
 use crate::resuming::Follower;
 use crate::start::state_partition;
-use crate::statement::Statement;
+use crate::statement::{Statement, digest};
 use crate::statements::{Named, StatementKey, Statements, part_value};
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_model::{Incarnation, LogId, Mono, bug, random};
@@ -116,6 +116,13 @@ impl<B: Brokers> KafkaStorage<B> {
         interval.saturating_sub(shorter).max(INTERVAL_MIN)
     }
 
+    /// Has a log stated as soon as may be.
+    pub(crate) fn state_soon(&mut self, id: LogId) {
+        let at = self.now.mono;
+        let since = self.logs.get(&id).map_or(Offset(0), |log| log.scan.next());
+        self.work.stating.due.insert(id, Due { at, since });
+    }
+
     /// Has a statement about this life of a log written, for the log's change.
     pub(crate) fn ask_statement(&mut self, id: LogId, incarnation: Incarnation) {
         self.work.stating.asked.insert(id, incarnation);
@@ -180,14 +187,19 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: logs that have nothing new, or not for long.
             return false;
         };
-        stating.due.remove(&id);
-        if let Some(log) = self.logs.get(&id).filter(|log| log.is_open) {
-            let nonce = log.topics.map_or(0, |topics| topics.nonce);
-            let life = log.incarnation;
-            // A life that somebody else has begun is stated by whoever opens the log in it.
-            if self.life(id, nonce) == life {
-                self.state_log(id, life, false);
-            }
+        let due = stating.due.remove(&id);
+        let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
+            return true;
+        };
+        let (life, is_open) = (log.incarnation, log.is_open);
+        let nonce = log.topics.map_or(0, |topics| topics.nonce);
+        if is_open && self.life(id, nonce) == life {
+            self.state_log(id, life, false);
+        } else if let Some(due) = due {
+            // It is being opened, or its new life is.
+            let at = now.plus(INTERVAL_MIN);
+            self.work.stating.due.insert(id, Due { at, ..due });
         }
         true
     }
@@ -219,7 +231,9 @@ impl<B: Brokers> KafkaStorage<B> {
             (key(Named::Part(*part)).encode(), value)
         });
         let parts = parts.collect();
-        let head = (key(Named::Head(head.next)).encode(), head.encode());
+        let value = head.encode();
+        let name = Named::Head(head.next, digest(&value));
+        let head = (key(name).encode(), value);
         self.work.stating.writing = Some(Writing {
             log: id,
             is_asked,
