@@ -6,7 +6,7 @@
 //! whose topic is gone is refused by its topic's name.
 
 use crate::brokers::{Answer, Brokers, Failure, NewRecord, Order, Partition, Question};
-use crate::layout::{MapTopics, check, incarnation, meta_topic, retention_settings};
+use crate::layout::{MapTopics, check, meta_topic, retention_settings};
 use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
@@ -46,8 +46,10 @@ pub(crate) enum Step {
     Probed(Offset, u32),
     /// The log's end, up to which it is read before a new life begins.
     Read,
-    /// A statement, without which a trim to this offset or a new life would take something away.
+    /// A statement, without which a trim to this offset would take something away.
     Stated(Offset),
+    /// The first statement about the life of this count.
+    Begins(u32),
     /// The newest statements, before the partition is read.
     Following,
     Trimmed(Offset),
@@ -240,55 +242,6 @@ impl<B: Brokers> KafkaStorage<B> {
         });
         self.order(Purpose::Change(id), Order::Describe { topic });
         Ok(())
-    }
-
-    fn begin_renew(&mut self, id: LogId) -> Result<(), Refusal> {
-        self.open_log(id)?;
-        self.step(id, Step::Read);
-        self.wait_for_bounds(id, crate::asking::Waiter::Change);
-        Ok(())
-    }
-
-    /// Has the first statement about a new life written: about all that there was in the life before, so that none about
-    /// that one is needed any more.
-    fn state_renewed(&mut self, id: LogId, high: Offset) -> Result<(), Refusal> {
-        let log = self.open_log(id)?;
-        let (nonce, next) = (log.topics.map_or(0, |topics| topics.nonce), log.scan.next());
-        if next < high {
-            return Err(KafkaStorage::<B>::busy());
-        }
-        let count = self.rows.of(id).lives(nonce) + 1;
-        self.step(id, Step::Stated(next));
-        self.ask_statement(id, incarnation(self.config.cluster, id, nonce, count));
-        Ok(())
-    }
-
-    /// The statement is stored for which the change waits, or it could not be.
-    pub(crate) fn change_stated(&mut self, id: LogId, is_stored: bool) {
-        let changes = self.work.changes.get(&id);
-        let change = changes.and_then(|of| of.queue.front()).cloned();
-        let nonce = self
-            .open_log(id)
-            .map(|log| log.topics.map_or(0, |of| of.nonce));
-        let result = match (change, nonce) {
-            (_, Err(why)) => Err(why),
-            (_, Ok(_)) if !is_stored => Err(KafkaStorage::<B>::busy()),
-            (Some(Change::Trim(_, _)), Ok(_)) => {
-                self.trim_stated(id);
-                Ok(())
-            }
-            (Some(Change::Renew(_)), Ok(nonce)) => {
-                let count = self.rows.of(id).lives(nonce) + 1;
-                self.write(id, Statement::Lives { count, nonce })
-            }
-            (other, Ok(_)) => {
-                bug!("{id}: {other:?} waits for no statement");
-                Ok(())
-            }
-        };
-        if let Err(why) = result {
-            self.refuse_change(id, why);
-        }
     }
 
     /// Writes a row, for which the change waits.

@@ -42,6 +42,7 @@ pub mod producers;
 mod provisioning;
 mod reader;
 mod removing;
+mod renewing;
 mod resuming;
 mod rows;
 #[cfg(feature = "sabotage")]

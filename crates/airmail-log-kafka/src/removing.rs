@@ -139,15 +139,8 @@ impl<B: Brokers> KafkaStorage<B> {
         self.ask_statement(id, life);
     }
 
-    /// What goes is stated: the trim that has waited for that goes on.
-    pub(crate) fn trim_stated(&mut self, id: LogId) {
-        let step = self.work.changes.get(&id).and_then(|of| of.step.clone());
-        if let Some(Step::Stated(before)) = step {
-            self.trim_now(id, before);
-        }
-    }
-
-    fn trim_now(&mut self, id: LogId, before: Offset) {
+    /// Removes what is stated.
+    pub(crate) fn trim_now(&mut self, id: LogId, before: Offset) {
         let Some(log) = self.logs.get(&id) else {
             // Input: a log that was deleted meanwhile.
             return self.refuse_change(id, Refusal::NoLog);

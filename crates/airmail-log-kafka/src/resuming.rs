@@ -13,14 +13,13 @@
 
 use crate::asking::Waiter;
 use crate::brokers::{Answer, Brokers, ConsumerId, Question, Record, Slot};
-use crate::changing::{Change, Step};
+use crate::changing::Step;
 use crate::layout::MapTopics;
 use crate::log::{Log, Scan};
 use crate::place::Offset;
 use crate::start::state_partition;
 use crate::statement::Witness;
 use crate::storage::{KafkaStorage, Purpose};
-use airmail_log::Completion;
 use airmail_model::{Incarnation, LogId, Mono};
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ pub(crate) struct Follower {
 }
 
 impl<B: Brokers> KafkaStorage<B> {
-    /// What is known of a log from where a statement says it, if there is one.
+    /// Reads the newest statement about a life of a log that can be read, if there is one.
     fn stated(&self, id: LogId, life: Incarnation) -> Option<Scan> {
         let statements = &self.work.stating.statements;
         #[cfg(feature = "sabotage")]
@@ -68,7 +67,7 @@ impl<B: Brokers> KafkaStorage<B> {
         low <= birthless || place >= Some(low)
     }
 
-    /// What is known of a log that begins at `low`, where a statement says it or from there on.
+    /// Begins a log that is kept from `low` on: at the place of a statement, or there.
     pub(crate) fn scan_from(&self, id: LogId, life: Incarnation, low: Offset) -> Scan {
         let stated = self.stated(id, life);
         let mut scan = stated.unwrap_or_else(|| Scan::new(low, &self.config.statements));
@@ -163,32 +162,6 @@ impl<B: Brokers> KafkaStorage<B> {
             return self.unmet(id);
         }
         self.consume_log(id);
-    }
-
-    /// Takes note of the life that the rows say a log is in. If somebody else has begun a new one, the owner is told, and
-    /// it is looked at whether the log is still what was read of it.
-    pub(crate) fn live_on(&mut self, id: LogId) {
-        let changes = self.work.changes.get(&id);
-        let change = changes.and_then(|of| of.queue.front());
-        let is_own = matches!(change, Some(Change::Renew(_)));
-        let topics = self.logs.get(&id).and_then(|log| log.topics);
-        let life = self.life(id, topics.map_or(0, |topics| topics.nonce));
-        let Some(log) = self.logs.get_mut(&id).filter(|log| log.incarnation != life) else {
-            // Input: a row that says nothing new of a log that is read here.
-            return;
-        };
-        if is_own || log.suspended.is_some() {
-            return;
-        }
-        log.incarnation = life;
-        if !log.is_open {
-            return;
-        }
-        let bounds = log.bounds(log.scan.next().max(log.sending.end()));
-        self.out.push(Completion::Gained { log: id, bounds });
-        self.state_soon(id);
-        self.stop_scan(id);
-        self.wait_for_bounds(id, Waiter::OutOfRange);
     }
 
     /// Starts the consumer by which a log is read through.

@@ -221,7 +221,7 @@ impl Statement {
         Statement { head, parts }
     }
 
-    /// What had been read where it was made. `None`: it says what cannot be.
+    /// Goes back to where it was made. `None`: it says what cannot be.
     pub(crate) fn scan(&self, bounds: &crate::config::StatementConfig) -> Option<Scan> {
         let head = &self.head;
         let mut stated = Vec::new();

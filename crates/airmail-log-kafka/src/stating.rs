@@ -45,7 +45,7 @@ struct Due {
 struct Writing {
     log: LogId,
     is_asked: bool,
-    /// What is not handed over yet: the parts, and then the head.
+    /// Parts that are not handed over yet; the head follows them.
     parts: Vec<(Bytes, Bytes)>,
     head: Option<(Bytes, Bytes)>,
     under_way: usize,
@@ -364,6 +364,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let spec = rows.spec.map(|(as_of, _)| as_of);
         let log = self.logs.get(&id).filter(|log| log.is_open);
         let Some(log) = log else {
+            // Input: a log that is not open here, and may not be there.
             return rows.deleted.is_some_and(|deleted| spec < Some(deleted));
         };
         if spec > Some(log.spec.as_of) || rows.deleted >= Some(log.spec.as_of) {

@@ -24,7 +24,7 @@ const PRODUCERS: u64 = 8;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 /// Polls after each leap of time, in which brokers answer what was asked meanwhile.
 const TURNS: u32 = 25;
-/// Time for which records are kept.
+/// Time for which records are kept in half of the histories; in the others only trims take them.
 const KEPT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// A life of the log, from its provisioning to its deletion.
@@ -52,6 +52,8 @@ struct World {
     /// The next sequence of each producer.
     next: BTreeMap<u64, u64>,
     faults: Faults,
+    /// Records are kept for [`KEPT`].
+    is_short: bool,
 }
 
 /// The provisions, the partition and the fold of a life of the log that nobody has written to.
@@ -107,6 +109,7 @@ impl World {
             life,
             next: BTreeMap::new(),
             faults: Faults::NONE,
+            is_short: drawn(5, 2) == 0,
         };
         world.nodes.resize_with(NODES, || None);
         world.nodes[0] = Some(node);
@@ -149,7 +152,7 @@ impl World {
             epoch: MapEpoch(EPOCH.0),
             provisions: self.life.provisions,
             retention: Retention {
-                time_ms: Some(KEPT.as_millis() as u64),
+                time_ms: self.is_short.then_some(KEPT.as_millis() as u64),
                 ..Retention::default()
             },
             ..spec(self.config.durability())
@@ -336,7 +339,10 @@ impl World {
                 self.pass(time);
             }
             32..34 => {
-                self.somebody();
+                // Somebody has to read what is soon gone.
+                if self.is_short {
+                    self.somebody();
+                }
                 let time = HOUR * self.draw(30) as u32;
                 self.pass(time);
             }
