@@ -1,9 +1,10 @@
 //! Changes that remove: a log's beginning, or all of it.
 //!
 //! A trim goes by Kafka's `DeleteRecords`, which takes whole records: one that a trim's number lies within is kept, and
-//! whether it ends before that number is in the record. What the records that go say of producers is stated before. A deletion is written down first, so that no spec of an earlier
-//! place makes the log anew; then the log ends here, and its topic goes with the last of the topic's logs. After a
-//! restart the deletion is known by its row, and by the topic that is not there.
+//! whether it ends before that number is in the record. What the records that go say of producers is stated before. A
+//! deletion is written down first, so that no spec of an earlier place makes the log anew; then the log ends here, and its
+//! topic goes with the last of the topic's logs. After a restart the deletion is known by its row, and by the topic that
+//! is not there.
 
 use crate::brokers::{Brokers, Order, Question};
 use crate::changing::{Change, Step, Target};

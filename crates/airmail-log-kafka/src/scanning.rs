@@ -191,6 +191,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let waiters = log.asking.give_up();
         self.unanswered(id, waiters, why);
         self.work.retries.remove(&id);
+        self.work.stating.forget(id);
     }
 
     /// Ends the consumers and readers of a log.

@@ -67,11 +67,19 @@ pub(crate) struct Stating {
 }
 
 impl Stating {
-    pub(crate) fn deadline(&self) -> Option<Mono> {
-        let due = self.due.values().map(|due| due.at);
-        let due = due.filter(|_| self.writing.is_none());
+    /// When something is to be done, if statements may be begun.
+    pub(crate) fn deadline(&self, may_begin: bool) -> Option<Mono> {
+        let is_free = may_begin && self.writing.is_none();
+        let due = self.due.values().map(|due| due.at).filter(|_| is_free);
         let until = self.followers.values().map(|follower| follower.until);
         due.chain(until).min()
+    }
+
+    /// Forgets what a log waits for, which ends here.
+    pub(crate) fn forget(&mut self, id: LogId) {
+        self.due.remove(&id);
+        self.followers.remove(&id);
+        self.followed.remove(&id);
     }
 }
 

@@ -339,10 +339,11 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             return Some(now.mono);
         }
         let unproven = self.work.unproven.values().copied().min();
+        let may_state = self.start.is_over() && !self.work.is_closing;
         for own in [
             self.arrivals_deadline(),
             self.start.deadline(),
-            self.work.stating.deadline(),
+            self.work.stating.deadline(may_state),
             unproven,
         ] {
             deadline = deadline.into_iter().chain(own).min();
