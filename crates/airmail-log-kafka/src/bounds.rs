@@ -171,8 +171,9 @@ impl<B: Brokers> KafkaStorage<B> {
         let due = |storage: &Self, arrival: &Arrival| {
             let log = storage.logs.get(&arrival.log);
             log.is_none_or(|log| {
-                let is_there = log.scan.next() >= arrival.high || log.suspended.is_some();
-                is_there || now >= arrival.until
+                let is_sure = log.is_open || log.scan.awaited.is_none();
+                let is_there = log.scan.next() >= arrival.high && is_sure;
+                is_there || log.suspended.is_some() || now >= arrival.until
             })
         };
         let all = std::mem::take(&mut self.work.arrivals);

@@ -44,6 +44,14 @@ pub(crate) enum Step {
     Begun,
     Bounds,
     Probed(Offset, u32),
+    /// The log's end, up to which it is read before a new life begins.
+    Read,
+    /// A statement, without which a trim to this offset would take something away.
+    Stated(Offset),
+    /// The first statement about the life of this count.
+    Begins(u32),
+    /// The newest statements, before the partition is read.
+    Following,
     Trimmed(Offset),
     /// The end of a partition that is to be emptied.
     Emptying,
@@ -236,12 +244,6 @@ impl<B: Brokers> KafkaStorage<B> {
         Ok(())
     }
 
-    fn begin_renew(&mut self, id: LogId) -> Result<(), Refusal> {
-        let nonce = self.open_log(id)?.topics.map_or(0, |topics| topics.nonce);
-        let count = self.rows.of(id).lives(nonce) + 1;
-        self.write(id, Statement::Lives { count, nonce })
-    }
-
     /// Writes a row, for which the change waits.
     pub(crate) fn write(&mut self, id: LogId, statement: Statement) -> Result<(), Refusal> {
         let row = Row { log: id, statement };
@@ -262,7 +264,9 @@ impl<B: Brokers> KafkaStorage<B> {
 
     pub(crate) fn row_reported(&mut self, row: Row, id: LogId, is_stored: bool) {
         if !is_stored {
-            return self.refuse_change(id, KafkaStorage::<B>::busy());
+            self.refuse_change(id, KafkaStorage::<B>::busy());
+            // It may be stored all the same, and have been read.
+            return self.live_on(id);
         }
         if let Some(before) = self.rows.take(row) {
             let removed = NewRecord {
@@ -281,13 +285,12 @@ impl<B: Brokers> KafkaStorage<B> {
         match changes.and_then(|of| of.queue.front()) {
             Some(Change::Open(..)) => self.attach(id),
             Some(Change::Renew(_)) => {
-                let cluster = self.config.cluster;
-                let rows = self.rows.of(id);
+                let topics = self.logs.get(&id).and_then(|log| log.topics);
+                let life = self.life(id, topics.map_or(0, |topics| topics.nonce));
                 if let Some(log) = self.logs.get_mut(&id) {
-                    let nonce = log.topics.map_or(0, |topics| topics.nonce);
-                    let lives = rows.lives(nonce);
-                    log.incarnation = crate::layout::incarnation(cluster, id, nonce, lives);
+                    log.incarnation = life;
                 }
+                self.remove_superfluous(id);
                 self.step(id, Step::Bounds);
                 self.wait_for_bounds(id, crate::asking::Waiter::Change);
             }
@@ -395,9 +398,15 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
+        let has_followed = self.work.stating.followed.remove(&id);
+        if !has_followed && !self.is_reached(id, target.topics, low) {
+            self.step(id, Step::Following);
+            return self.follow(id, target.topics, low);
+        }
         self.begin_scan(id, target.partition, target.topics, target.spec, low);
         self.step(id, Step::Bounds);
-        self.arrive_at(id, high, crate::bounds::Arriving::Change);
+        let read = self.logs.get(&id).map_or(high, |log| log.scan.next());
+        self.arrive_at(id, high.max(read), crate::bounds::Arriving::Change);
     }
 
     /// The log's bounds are known, for the change that waits for them: its end is `high`.
@@ -409,6 +418,11 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         match change {
             Change::Open(t, _) => self.opened_at(id, t, high),
+            Change::Renew(_) if changes.is_some_and(|of| of.step == Some(Step::Read)) => {
+                if let Err(why) = self.state_renewed(id, high) {
+                    self.refuse_change(id, why);
+                }
+            }
             Change::Renew(t) => {
                 if let Some(log) = self.logs.get(&id) {
                     let bounds = log.bounds(high);
@@ -431,6 +445,9 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.close_log(id, &Refusal::NoLog);
             }
             return self.refuse_change(id, Refusal::Io(why));
+        }
+        if log.scan.awaited.is_some() && !log.is_open {
+            return self.refuse_change(id, KafkaStorage::<B>::busy());
         }
         if let Some(target) = target {
             log.spec = target.spec;

@@ -1,7 +1,35 @@
 //! Settings of the storage.
 
+use crate::marks::MarkBounds;
+use crate::producers::KnownBounds;
 use airmail_model::{Durability, Synced};
 use std::time::Duration;
+
+/// Settings of the statements about logs, and of what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatementConfig {
+    /// Longest time from what a log has new until a statement has it, where brokers answer. Shorter for a log that keeps
+    /// its records for less than four times this. Default 60 s.
+    pub interval: Duration,
+    /// Bytes of a log that are read at most before there is another statement. Fewer for a log that keeps less than four
+    /// times as much. Default 256 MiB.
+    pub bytes: u64,
+    /// Bounds on the producers that are known. The same on every node of a cluster.
+    pub known: KnownBounds,
+    /// Bounds on the marks of copies. The same on every node of a cluster.
+    pub marks: MarkBounds,
+}
+
+impl Default for StatementConfig {
+    fn default() -> StatementConfig {
+        StatementConfig {
+            interval: Duration::from_secs(60),
+            bytes: 256 << 20,
+            known: KnownBounds::default(),
+            marks: MarkBounds::default(),
+        }
+    }
+}
 
 /// Settings. The owner of a storage chooses them; every node of a cluster has the same but for `seed` and the bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +54,18 @@ pub struct KafkaConfig {
     pub recent_bytes: u64,
     /// Consumers that read what is not among the newest. Default 4.
     pub catch_up_readers: u8,
+    /// Statements about logs.
+    pub statements: StatementConfig,
+    /// A planted bug.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
+}
+
+#[cfg(feature = "sabotage")]
+impl KafkaConfig {
+    pub(crate) fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
+        self.bug == Some(bug)
+    }
 }
 
 impl Default for KafkaConfig {
@@ -41,6 +81,9 @@ impl Default for KafkaConfig {
             queue_bytes: 64 << 20,
             recent_bytes: 4 << 20,
             catch_up_readers: 4,
+            statements: StatementConfig::default(),
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }

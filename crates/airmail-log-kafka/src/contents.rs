@@ -10,7 +10,10 @@ use std::collections::VecDeque;
 /// The most samples of a log.
 const SAMPLES_MAX: usize = 4096;
 
-#[derive(Clone, Copy, Debug)]
+/// Bytes of a sample in a statement.
+const SAMPLE_BYTES: usize = 24;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     offset: Offset,
     appended_ms: i64,
@@ -18,7 +21,7 @@ struct Sample {
 }
 
 /// Samples of a log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     samples: VecDeque<Sample>,
     bytes: u64,
@@ -39,7 +42,12 @@ impl Contents {
         }
         self.count += 1;
         self.bytes += bytes;
-        if self.samples.len() > SAMPLES_MAX {
+        self.thin(SAMPLES_MAX);
+    }
+
+    /// Leaves out every second sample until there are no more than `most`.
+    fn thin(&mut self, most: usize) {
+        while self.samples.len() > most {
             self.thinned += 1;
             let mut at = 0_usize;
             self.samples.retain(|_| {
@@ -47,6 +55,42 @@ impl Contents {
                 at % 2 == 1
             });
         }
+    }
+
+    /// Writes down no more than so many samples.
+    pub(crate) fn encode(&self, most: usize, out: &mut Vec<u8>) {
+        let mut few = self.clone();
+        few.thin(most);
+        out.extend(few.bytes.to_be_bytes());
+        out.extend(few.thinned.to_be_bytes());
+        out.extend(few.count.to_be_bytes());
+        for sample in few.samples {
+            out.extend(sample.offset.0.to_be_bytes());
+            out.extend(sample.appended_ms.to_be_bytes());
+            out.extend(sample.bytes_before.to_be_bytes());
+        }
+    }
+
+    /// Reads what was written down. `None`: it is something else.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Contents> {
+        let (all, bytes) = bytes.split_first_chunk()?;
+        let (thinned, bytes) = bytes.split_first_chunk()?;
+        let (count, bytes) = bytes.split_first_chunk()?;
+        let samples = bytes.chunks(SAMPLE_BYTES).map(|bytes| {
+            let (offset, bytes) = bytes.split_first_chunk()?;
+            let (appended_ms, bytes) = bytes.split_first_chunk()?;
+            Some(Sample {
+                offset: Offset(u64::from_be_bytes(*offset)),
+                appended_ms: i64::from_be_bytes(*appended_ms),
+                bytes_before: u64::from_be_bytes(bytes.try_into().ok()?),
+            })
+        });
+        Some(Contents {
+            samples: samples.collect::<Option<_>>()?,
+            bytes: u64::from_be_bytes(*all),
+            thinned: u32::from_be_bytes(*thinned),
+            count: u64::from_be_bytes(*count),
+        })
     }
 
     /// Forgets samples that no offset from `first` on needs.
@@ -64,7 +108,10 @@ impl Contents {
             None if self.thinned > 0 => self.samples.back()?,
             None => return None,
         };
-        Some((sample.appended_ms, self.bytes - sample.bytes_before))
+        Some((
+            sample.appended_ms,
+            self.bytes.saturating_sub(sample.bytes_before),
+        ))
     }
 }
 
@@ -84,6 +131,24 @@ mod tests {
         contents.forget_before(Offset(4));
         assert_eq!(contents.from(Offset(4)), Some((2, 800)));
         assert_eq!(contents.from(Offset(19)), None);
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_as_it_was_or_more_roughly() {
+        let mut contents = Contents::default();
+        for n in 0..100 {
+            contents.take(Offset(n), n as i64, 10);
+        }
+        let encoded = |most| {
+            let mut bytes = Vec::new();
+            contents.encode(most, &mut bytes);
+            bytes
+        };
+        assert_eq!(Contents::decode(&encoded(100)), Some(contents.clone()));
+        let few = Contents::decode(&encoded(10)).unwrap();
+        assert!(few.samples.len() <= 10);
+        assert_eq!(few.from(Offset(0)), Some((0, 1000)));
+        assert_eq!(Contents::decode(&encoded(100)[..30]), None);
     }
 
     #[test]

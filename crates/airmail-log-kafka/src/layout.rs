@@ -6,7 +6,7 @@
 //! is a *birth record* with the nonce, so that a topic that somebody else has made again by hand is found out, rather
 //! than new data be taken for old.
 //!
-//! Two topics belong to the whole cluster: `<prefix>.meta` is log 0, and `<prefix>.state` has rows about logs.
+//! Two topics belong to the whole cluster: `<prefix>.meta` is log 0, and `<prefix>.state` has rows and statements about logs.
 
 use crate::brokers::{Described, Settings, Topic};
 use crate::config::KafkaConfig;
@@ -151,7 +151,14 @@ pub(crate) fn log_settings(config: &KafkaConfig, retention: &Retention) -> Setti
 /// The settings of the topic of rows.
 pub(crate) fn state_settings(config: &KafkaConfig) -> Settings {
     let mut settings = common_settings(config);
-    settings.insert("cleanup.policy".to_owned(), "compact".to_owned());
+    // Statements are written over and over: only segments that are closed are compacted.
+    for (name, value) in [
+        ("cleanup.policy", "compact"),
+        ("segment.bytes", "33554432"),
+        ("min.cleanable.dirty.ratio", "0.2"),
+    ] {
+        settings.insert(name.to_owned(), value.to_owned());
+    }
     settings
 }
 

@@ -13,6 +13,7 @@
 //!   client library implements it, and so does a model in memory.
 //! - [`place`]: offsets, places and numbers.
 //! - [`producers`]: the rule by which copies are left out when they are read.
+//! - [`marks`]: the records that are copies, for whoever reads them again.
 //! - [`storage`]: the storage itself, and the list of its parts.
 //! - `model`, with the feature of that name: brokers in memory, for tests and the simulator.
 //! - `shell`, with the feature `kafka`: that trait over librdkafka, on a real cluster.
@@ -33,6 +34,7 @@ mod giving;
 mod layout;
 mod log;
 mod looking;
+pub mod marks;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 pub mod place;
@@ -40,16 +42,23 @@ pub mod producers;
 mod provisioning;
 mod reader;
 mod removing;
+mod renewing;
+mod resuming;
 mod rows;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod scanning;
 mod sending;
 #[cfg(feature = "kafka")]
 pub mod shell;
 mod start;
+mod statement;
+mod statements;
+mod stating;
 pub mod storage;
 mod sweeping;
 #[cfg(test)]
 mod tests;
 
-pub use config::KafkaConfig;
+pub use config::{KafkaConfig, StatementConfig};
 pub use storage::KafkaStorage;

@@ -1,25 +1,28 @@
 //! One log as the storage has it open: its partition, how far it was read through, and who reads it.
 //!
-//! A log is read through once, in order, by a consumer of the tail's slot, from the first offset that is kept on, and
-//! then for ever: so the producers are known, the copies are marked, and the newest entries are kept for readers. No
-//! reader passes that place, because nobody knows there what is a copy. What is older than the newest entries is read
-//! once more, by a sweep, with the marks as they are.
+//! A log is read through once, in order, by a consumer of the tail's slot, from the place of a statement on, or from the
+//! first offset that is kept, and then for ever: so the producers are known, the copies are marked, and the newest
+//! entries are kept for readers. No reader passes that place, because nobody knows there what is a copy. What is older
+//! than the newest entries is read once more, by a sweep, with the marks as they are.
 //!
 //! Invariants: `marks_before_scan`: every mark is before the place up to which the log is read. `newest_before_scan`:
 //! the newest entries end there.
 
 use crate::asking::Asking;
-use crate::brokers::{ConsumerId, Partition};
+use crate::brokers::{ConsumerId, Partition, Record};
+use crate::config::StatementConfig;
 use crate::contents::Contents;
 use crate::entry::Window;
 use crate::layout::MapTopics;
+use crate::marks::Marks;
 use crate::place::Offset;
-use crate::producers::{KnownBounds, Producers};
+use crate::producers::Producers;
 use crate::reader::ReaderKey;
 use crate::sending::Sending;
+use crate::statement::Witness;
 use airmail_log::{Bounds, LogSpec};
 use airmail_model::{AppendTime, Incarnation, LogId, Sequence};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A log that is read through.
 #[derive(Debug)]
@@ -27,24 +30,45 @@ pub(crate) struct Scan {
     /// None while it is looked for where to go on.
     pub(crate) consumer: Option<ConsumerId>,
     pub(crate) producers: Producers,
-    /// Records of which the first so many messages are copies.
-    pub(crate) marks: BTreeMap<Offset, u32>,
+    /// Records of which the first messages are copies.
+    pub(crate) marks: Marks,
     pub(crate) contents: Contents,
     pub(crate) newest: Window,
     /// There was nothing more when it was looked at last.
     pub(crate) is_at_end: bool,
+    /// The last record that was read.
+    pub(crate) last: Option<Record>,
+    /// The record before the place of a statement, while it is not known whether the log has it.
+    pub(crate) awaited: Option<Witness>,
+    /// Number of times that it was looked for in vain.
+    pub(crate) looks: u32,
+    /// Bytes read since the last statement.
+    pub(crate) unstated_bytes: u64,
 }
 
 impl Scan {
-    pub(crate) fn new(consumer: ConsumerId, from: Offset) -> Scan {
+    /// Nothing was read yet, of a log that begins here.
+    pub(crate) fn new(from: Offset, config: &StatementConfig) -> Scan {
+        let mut marks = Marks::new(config.marks);
+        marks.begin_at(from);
         Scan {
-            consumer: Some(consumer),
-            producers: Producers::new(KnownBounds::default()),
-            marks: BTreeMap::new(),
+            consumer: None,
+            producers: Producers::new(config.known),
+            marks,
             contents: Contents::default(),
             newest: Window::new(from),
             is_at_end: false,
+            last: None,
+            awaited: None,
+            looks: 0,
+            unstated_bytes: 0,
         }
+    }
+
+    /// The offset from which it goes on to read: at the record that is awaited, if there is one.
+    pub(crate) fn begin(&self) -> Offset {
+        let witness = self.awaited.map(|witness| witness.offset);
+        witness.map_or(self.next(), |at| at.min(self.next()))
     }
 
     /// The offset before which everything was read.
@@ -75,9 +99,10 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The first offset that may hold a batch.
+    /// The first offset that may hold a batch, and of which it is known what is a copy there.
     pub(crate) fn first(&self) -> Offset {
-        self.low.max(self.birthless())
+        let known = self.low.max(self.scan.marks.floor());
+        known.max(self.birthless())
     }
 
     /// The offset behind the birth record.
@@ -87,7 +112,7 @@ impl Log {
 
     /// Whether something was removed from the beginning.
     pub(crate) fn is_trimmed(&self) -> bool {
-        self.low > self.birthless()
+        self.first() > self.birthless()
     }
 
     /// Takes note of the first offset that is kept.
@@ -96,7 +121,7 @@ impl Log {
             return;
         }
         self.low = low;
-        self.scan.marks = self.scan.marks.split_off(&low);
+        self.scan.marks.forget_before(low);
         self.scan.contents.forget_before(low);
     }
 
@@ -122,11 +147,12 @@ impl Log {
 
     /// Asserts what the module's documentation says.
     pub(crate) fn check(&self) {
-        let last = self.scan.marks.last_key_value();
+        let last = self.scan.marks.last();
         assert!(
-            last.is_none_or(|(at, _)| *at < self.scan.next()),
+            last.is_none_or(|at| at < self.scan.next()),
             "marks_before_scan"
         );
+        self.scan.marks.check();
         assert!(
             self.scan.newest.first <= self.scan.newest.next,
             "newest_before_scan"

@@ -7,8 +7,8 @@
 //! It keeps what Kafka promises (a partition's order, a record that is told is stored, consumers see nothing from
 //! above the high watermark) and does whatever else Kafka may: partitions do not wait for each other, reports get
 //! lost whether the record is stored or not, one record fails alone, another producer stores a record twice, leaders
-//! change and with them the clock, an old leader answers, partitions are dead for a while, records go by retention
-//! and compaction, and an unclean election cuts a partition. [`Faults`] has the shares.
+//! change and with them the clock, an old leader answers, partitions are dead for a while, consumers end, records go by
+//! retention and, at a time that is drawn, by compaction, and an unclean election cuts a partition. [`Faults`] has the shares.
 //!
 //! - `cluster`: the brokers, and what is under way. `happening`: what that does. `partition`: one partition.
 //!   `client`: a client's side.
@@ -22,7 +22,7 @@ mod partition;
 pub use client::ModelBrokers;
 pub use faults::Faults;
 
-use crate::brokers::{Partition, Topic};
+use crate::brokers::{Failure, Partition, Record, Topic};
 use crate::place::Offset;
 use cluster::Cluster;
 use parking_lot::Mutex;
@@ -71,6 +71,21 @@ impl ModelCluster {
     /// Elects a leader that lacks the records from `at` on: an unclean election.
     pub fn truncate(&self, partition: &Partition, at: Offset) {
         self.cluster.lock().truncate(partition, at);
+    }
+
+    /// Ends every consumer of a partition, for this reason.
+    pub fn end_consumers(&self, partition: &Partition, why: &Failure) {
+        self.cluster.lock().end_consumers(partition, why);
+    }
+
+    /// The records that a partition has at the moment.
+    #[must_use]
+    pub fn records(&self, partition: &Partition) -> Vec<Record> {
+        let mut cluster = self.cluster.lock();
+        let partition = cluster.partition(partition);
+        partition.map_or_else(Vec::new, |partition| {
+            partition.records.iter().cloned().collect()
+        })
     }
 
     /// Deletes a topic behind everybody's back, and makes it again, empty, under its name.

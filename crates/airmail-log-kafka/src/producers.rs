@@ -50,7 +50,7 @@ impl Default for KnownBounds {
 }
 
 /// The most holes of a producer that are told apart.
-const HOLES_MAX: usize = 8;
+pub(crate) const HOLES_MAX: usize = 8;
 
 /// The last record of a producer that was not left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,14 +89,30 @@ pub struct RecordFacts {
     pub messages: u32,
 }
 
+/// A producer as it is known at a place, for a statement about that place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) id: ProducerId,
+    pub(crate) epoch: ProducerEpoch,
+    /// The sequence of its last message.
+    pub(crate) sequence: u64,
+    pub(crate) at: Offset,
+    /// The log's highest append time there.
+    pub(crate) seen_ms: i64,
+    /// Ranges of sequences that never came, at most [`HOLES_MAX`].
+    pub(crate) holes: Vec<(u64, u64)>,
+}
+
 /// The producers of a log, as of a place in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Producers {
     known: BTreeMap<ProducerId, Last>,
     /// Each producer at its last place, with the log's highest append time there.
     by_place: BTreeMap<Offset, (ProducerId, i64)>,
     /// The highest append time so far, in milliseconds.
     latest_ms: i64,
+    /// The most that were known at a time.
+    most: u64,
     bounds: KnownBounds,
 }
 
@@ -108,6 +124,65 @@ impl Producers {
             bounds,
             ..Producers::default()
         }
+    }
+
+    /// Producers as they were stated: the highest append time, the most that were known, and whom. `None`: these are none
+    /// that could have been.
+    pub(crate) fn restore(
+        bounds: KnownBounds,
+        latest_ms: i64,
+        most: u64,
+        stated: Vec<Known>,
+    ) -> Option<Producers> {
+        let count = stated.len();
+        let mut producers = Producers {
+            latest_ms,
+            most,
+            ..Producers::new(bounds)
+        };
+        for known in stated {
+            producers
+                .by_place
+                .insert(known.at, (known.id, known.seen_ms));
+            let last = Last {
+                epoch: known.epoch,
+                sequence: known.sequence,
+                at: known.at,
+                holes: known.holes,
+            };
+            producers.known.insert(known.id, last);
+        }
+        let is_sound = producers.known.len() == count && producers.by_place.len() == count;
+        is_sound.then_some(producers)
+    }
+
+    /// Everybody who is known, by ids.
+    pub(crate) fn known(&self) -> impl Iterator<Item = Known> {
+        self.known.iter().map(|(id, last)| Known {
+            id: *id,
+            epoch: last.epoch,
+            sequence: last.sequence,
+            at: last.at,
+            seen_ms: self.by_place.get(&last.at).map_or(0, |(_, ms)| *ms),
+            holes: last.holes.clone(),
+        })
+    }
+
+    /// The highest append time so far, in milliseconds since 1970.
+    pub(crate) fn latest_ms(&self) -> i64 {
+        self.latest_ms
+    }
+
+    /// The most producers that were known at a time.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Forgets by a clock, and not by the log: a planted bug.
+    #[cfg(feature = "sabotage")]
+    pub(crate) fn forget_by(&mut self, wall_ms: i64) {
+        self.latest_ms = self.latest_ms.max(wall_ms);
+        self.forget();
     }
 
     /// Number of producers that are known.
@@ -190,6 +265,7 @@ impl Producers {
         }
         self.known.insert(stamp.id, last);
         self.by_place.insert(at, (stamp.id, self.latest_ms));
+        self.most = self.most.max(self.known.len() as u64);
     }
 
     /// Forgets whoever is too old, or too many, at this place.

@@ -1,9 +1,10 @@
 //! Changes that remove: a log's beginning, or all of it.
 //!
 //! A trim goes by Kafka's `DeleteRecords`, which takes whole records: one that a trim's number lies within is kept, and
-//! whether it ends before that number is in the record. A deletion is written down first, so that no spec of an earlier
-//! place makes the log anew; then the log ends here, and its topic goes with the last of the topic's logs. After a
-//! restart the deletion is known by its row, and by the topic that is not there.
+//! whether it ends before that number is in the record. What the records that go say of producers is stated before. A
+//! deletion is written down first, so that no spec of an earlier place makes the log anew; then the log ends here, and its
+//! topic goes with the last of the topic's logs. After a restart the deletion is known by its row, and by the topic that
+//! is not there.
 
 use crate::brokers::{Brokers, Order, Question};
 use crate::changing::{Change, Step, Target};
@@ -47,6 +48,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// The log is deleted: it ends here, and its topic with the last of the topic's logs.
     pub(crate) fn remove(&mut self, id: LogId, t: Tag) {
         self.close_log(id, &Refusal::NoLog);
+        self.remove_statements(id);
         let Some(target) = self.target(id) else {
             // Input: a log that was deleted meanwhile.
             return self.end_change(id, Completion::Done { t });
@@ -119,14 +121,32 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return self.refuse_change(id, Refusal::NoLog);
         };
-        let (partition, low) = (log.partition.clone(), log.low);
-        if before <= low {
+        if before <= log.low {
             let changes = self.work.changes.get(&id);
             if let Some(t) = changes.and_then(|of| of.queue.front()).map(Change::tag) {
                 self.end_change(id, Completion::Done { t });
             }
             return;
         }
+        if self.work.stating.statements.place(id, log.incarnation) >= Some(before) {
+            return self.trim_now(id, before);
+        }
+        if log.scan.next() < before {
+            // Nobody knows yet what those records say of producers.
+            return self.refuse_change(id, KafkaStorage::<B>::busy());
+        }
+        let life = log.incarnation;
+        self.step(id, Step::Stated(before));
+        self.ask_statement(id, life);
+    }
+
+    /// Removes what is stated.
+    pub(crate) fn trim_now(&mut self, id: LogId, before: Offset) {
+        let Some(log) = self.logs.get(&id) else {
+            // Input: a log that was deleted meanwhile.
+            return self.refuse_change(id, Refusal::NoLog);
+        };
+        let partition = log.partition.clone();
         self.step(id, Step::Trimmed(before));
         self.order(
             Purpose::Change(id),

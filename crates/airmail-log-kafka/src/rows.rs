@@ -9,6 +9,8 @@ use airmail_model::{Lane, LogId, LogIndex, MapEpoch, NamespaceId, Sequence};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+/// Bytes of a log in a key.
+const LOG_BYTES: usize = 7;
 /// Bytes of a key: kind, log, place.
 const KEY_BYTES: usize = 16;
 /// Bytes of a value: version, epoch, nonce.
@@ -34,6 +36,22 @@ pub(crate) struct Row {
     pub(crate) statement: Statement,
 }
 
+/// A log in a key.
+pub(crate) fn log_key(log: LogId) -> [u8; LOG_BYTES] {
+    let [n0, n1, n2, n3] = log.namespace.0.to_be_bytes();
+    let [i0, i1] = log.index.0.to_be_bytes();
+    [n0, n1, n2, n3, log.lane as u8, i0, i1]
+}
+
+/// The log in a key.
+pub(crate) fn read_log([n0, n1, n2, n3, lane, i0, i1]: [u8; LOG_BYTES]) -> Option<LogId> {
+    Some(LogId {
+        namespace: NamespaceId(u32::from_be_bytes([n0, n1, n2, n3])),
+        lane: Lane::from_u8(lane)?,
+        index: LogIndex(u16::from_be_bytes([i0, i1])),
+    })
+}
+
 impl Row {
     pub(crate) fn key(&self) -> Bytes {
         let (kind, place) = match self.statement {
@@ -42,9 +60,7 @@ impl Row {
             Statement::Lives { count, .. } => (3, count.into()),
         };
         let mut key = vec![kind];
-        key.extend(self.log.namespace.0.to_be_bytes());
-        key.push(self.log.lane as u8);
-        key.extend(self.log.index.0.to_be_bytes());
+        key.extend(log_key(self.log));
         key.extend(place.to_be_bytes());
         key.into()
     }
@@ -65,7 +81,7 @@ impl Row {
     pub(crate) fn read(key: &[u8], value: &[u8]) -> Option<Row> {
         let key: &[u8; KEY_BYTES] = key.try_into().ok()?;
         let value: &[u8; VALUE_BYTES] = value.try_into().ok()?;
-        let [kind, n0, n1, n2, n3, lane, i0, i1, place @ ..] = *key;
+        let [kind, l0, l1, l2, l3, l4, l5, l6, place @ ..] = *key;
         let [version, e0, e1, e2, e3, nonce @ ..] = *value;
         if version != VERSION {
             return None;
@@ -73,11 +89,7 @@ impl Row {
         let place = u64::from_be_bytes(place);
         let as_of = Sequence(place);
         Some(Row {
-            log: LogId {
-                namespace: NamespaceId(u32::from_be_bytes([n0, n1, n2, n3])),
-                lane: Lane::from_u8(lane)?,
-                index: LogIndex(u16::from_be_bytes([i0, i1])),
-            },
+            log: read_log([l0, l1, l2, l3, l4, l5, l6])?,
             statement: match kind {
                 1 => Statement::Spec {
                     as_of,

@@ -1,10 +1,10 @@
 //! Reading logs through: once, in order, as the tail.
 
 use crate::asking::{Asking, Waiter};
-use crate::brokers::{Brokers, ConsumerId, Partition, Record, Slot, Taken};
+use crate::brokers::{Brokers, ConsumerId, Partition, Record, Taken};
 use crate::entry::{Entry, read};
-use crate::layout::{MapTopics, incarnation};
-use crate::log::{Log, Scan};
+use crate::layout::MapTopics;
+use crate::log::Log;
 use crate::place::Offset;
 use crate::producers::RecordFacts;
 use crate::reader::ReaderKey;
@@ -26,26 +26,24 @@ impl<B: Brokers> KafkaStorage<B> {
         spec: LogSpec,
         low: Offset,
     ) {
-        let consumer = ConsumerId(self.id());
-        self.brokers.consume(consumer, Slot::TAIL, &partition, low);
-        self.scans.insert(consumer, id);
-        let nonce = topics.map_or(0, |topics| topics.nonce);
-        let lives = self.rows.of(id).lives(nonce);
+        let incarnation = self.life(id, topics.map_or(0, |topics| topics.nonce));
+        let scan = self.scan_from(id, incarnation, low);
         let log = Log {
             id,
             partition,
             topics,
             spec,
-            incarnation: incarnation(self.config.cluster, id, nonce, lives),
+            incarnation,
             is_open: false,
             suspended: None,
             low,
-            scan: Scan::new(consumer, low),
+            scan,
             sending: Sending::default(),
             asking: Asking::default(),
             readers: BTreeSet::new(),
         };
         self.logs.insert(id, log);
+        self.consume_log(id);
     }
 
     pub(crate) fn readable(&mut self, consumer: ConsumerId) {
@@ -80,24 +78,39 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a consumer that was stopped meanwhile.
             return false;
         };
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(crate::sabotage::Bug::ForgottenByTimer) {
+            let wall_ms = self.now.wall.0.div_euclid(1000);
+            log.scan.producers.forget_by(wall_ms);
+        }
+        let since = log.scan.next();
         let mut taken = Vec::new();
         let has_more = self.brokers.take(consumer, TAKE_BYTES, &mut taken);
         for taken in taken {
             match taken {
-                Taken::Record(record) if record.offset >= log.scan.next() => {
-                    if let Err(why) = log.scan_record(&record, &mut self.counts) {
+                Taken::Record(record) => {
+                    let is_new = record.offset >= log.scan.next();
+                    let result = if is_new {
+                        log.scan_record(record, &mut self.counts)
+                    } else {
+                        log.meet(record)
+                    };
+                    if let Err(why) = result {
                         self.suspend_log(id, why);
                         return false;
                     }
                 }
-                // Input: a record that was there already.
-                Taken::Record(_) => {}
+                Taken::End { .. } if log.scan.awaited.is_some() => {
+                    self.unmet(id);
+                    return false;
+                }
                 Taken::End { next } => {
                     log.scan.newest.known_to(next);
                     log.scan.is_at_end = true;
                 }
             }
         }
+        self.read_on(id, since);
         self.stirred.insert(id);
         has_more
     }
@@ -115,39 +128,24 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a consumer that was stopped meanwhile.
             return;
         };
-        if self.scans.remove(&consumer).is_some() {
-            self.brokers.stop(consumer);
-            if let Some(log) = self.logs.get_mut(&id) {
-                log.scan.consumer = None;
-            }
+        if self.scans.contains_key(&consumer) {
+            self.stop_scan(id);
         }
         self.wait_for_bounds(id, Waiter::OutOfRange);
     }
 
-    /// Goes on reading a log through, behind what is gone. A leader that knows less than was read is old, or its
-    /// partition was cut: neither can be told from its watermark, so it is asked again.
-    pub(crate) fn scan_again(&mut self, id: LogId, high: Offset) {
-        let Some(log) = self.logs.get_mut(&id) else {
-            // Input: a log that was deleted meanwhile.
-            return;
-        };
-        if log.scan.consumer.is_some() || log.suspended.is_some() {
-            return;
+    /// A consumer has ended for a reason that may pass: its log is read on from its place, after a while.
+    pub(crate) fn ended(&mut self, consumer: ConsumerId) {
+        if self.start.is_consumer(consumer) {
+            return self.rows_ended();
         }
-        if high < log.scan.next() {
-            return self.look_again_later(id);
+        let of_scan = self.scans.get(&consumer).copied();
+        if let Some(id) = of_scan {
+            self.stop_scan(id);
         }
-        if log.scan.next() < log.low {
-            log.scan.newest.forget_before(log.low);
+        if let Some(id) = of_scan.or_else(|| self.end_sweep(consumer)) {
+            self.look_again_later(id);
         }
-        let (partition, from) = (log.partition.clone(), log.scan.next());
-        let consumer = ConsumerId(self.id());
-        if let Some(log) = self.logs.get_mut(&id) {
-            log.scan.consumer = Some(consumer);
-            log.scan.is_at_end = false;
-        }
-        self.scans.insert(consumer, id);
-        self.brokers.consume(consumer, Slot::TAIL, &partition, from);
     }
 
     /// A consumer has come upon something that must not be: its log stops.
@@ -189,6 +187,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let waiters = log.asking.give_up();
         self.unanswered(id, waiters, why);
         self.work.retries.remove(&id);
+        self.work.stating.forget(id);
     }
 
     /// Ends the consumers and readers of a log.
@@ -198,10 +197,7 @@ impl<B: Brokers> KafkaStorage<B> {
             return;
         };
         let readers = std::mem::take(&mut log.readers);
-        if let Some(consumer) = log.scan.consumer.take() {
-            self.scans.remove(&consumer);
-            self.brokers.stop(consumer);
-        }
+        self.stop_scan(id);
         self.end_sweeps_of(id);
         for key in readers {
             self.readers.remove(&key);
@@ -224,10 +220,24 @@ impl Log {
     /// Why the log must stop: the partition is not the one that was made for it.
     fn scan_record(
         &mut self,
+        record: Record,
+        counts: &mut crate::storage::Counts,
+    ) -> Result<(), String> {
+        if self.scan.awaited.is_some() {
+            return Err(self.is_another());
+        }
+        self.scan.is_at_end = false;
+        self.scan.unstated_bytes += record.bytes();
+        let result = self.scan_next(&record, counts);
+        self.scan.last = Some(record);
+        result
+    }
+
+    fn scan_next(
+        &mut self,
         record: &Record,
         counts: &mut crate::storage::Counts,
     ) -> Result<(), String> {
-        self.scan.is_at_end = false;
         if let Some(topics) = self.topics.filter(|_| record.offset == Offset(0)) {
             if record.value.as_ref() != Some(&topics.birth()) {
                 let partition = &self.partition;
@@ -247,7 +257,7 @@ impl Log {
         let left_out = self.scan.producers.take(&facts(record, &found.batch));
         if left_out > 0 {
             counts.left_out += u64::from(left_out);
-            self.scan.marks.insert(record.offset, left_out);
+            self.scan.marks.push(record.offset, left_out);
         }
         let entry = Entry::of(record, &found, left_out);
         if !entry.tiles.is_empty() {

@@ -2,8 +2,8 @@
 //!
 //! Brokers before 4.0 are refused: there a record may be visible that too few replicas have. A cluster without any topic
 //! of the prefix is new: only then the topic of log 0 is made, for one that is missing later has been lost, and whoever
-//! made it again would begin another history under the same names. Then the rows about logs are read to their end,
-//! and followed from there on.
+//! made it again would begin another history under the same names. Then the rows and the statements about logs are read
+//! to their end, and followed from there on.
 
 use crate::brokers::{
     Answer, Brokers, ConsumerId, Failure, Order, Partition, Question, Slot, Taken,
@@ -12,6 +12,7 @@ use crate::config::KafkaConfig;
 use crate::layout::{log_settings, meta_topic, state_settings, state_topic};
 use crate::place::Offset;
 use crate::rows::Row;
+use crate::statements::{StatementKey, Statements};
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_model::{Mono, Retention};
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub(crate) struct Start {
     step: Step,
     begin_at: Mono,
     rows: Option<ConsumerId>,
+    /// The offset before which all rows were read.
+    next: Offset,
     is_readable: bool,
 }
 
@@ -59,6 +62,11 @@ impl Start {
             Step::Failed(why) => Some(why),
             _ => None,
         }
+    }
+
+    /// The offset before which all rows were read.
+    pub(crate) fn next(&self) -> Offset {
+        self.next
     }
 
     pub(crate) fn deadline(&self) -> Option<Mono> {
@@ -156,6 +164,9 @@ impl<B: Brokers> KafkaStorage<B> {
         }
         let partition = state_partition(&self.config);
         self.brokers.consume(consumer, Slot::TAIL, &partition, low);
+        // What was removed while nobody read is not there.
+        self.work.stating.statements = Statements::default();
+        self.start.next = low;
         Step::Rows
     }
 
@@ -182,9 +193,19 @@ impl<B: Brokers> KafkaStorage<B> {
                     let value = record.value.as_deref().unwrap_or_default();
                     if let Some(row) = Row::read(key, value) {
                         self.rows.take(row);
+                        self.live_on(row.log);
+                    } else if let Some(key) = StatementKey::decode(key) {
+                        self.take_statement(&key, record.value.as_ref());
+                    }
+                    self.start.next = record.offset.plus(1);
+                }
+                Taken::End { next } => {
+                    self.start.next = self.start.next.max(next);
+                    if !self.start.is_over() {
+                        self.start.step = Step::Over;
+                        self.remove_gone();
                     }
                 }
-                Taken::End { .. } => self.start.step = Step::Over,
             }
         }
     }

@@ -9,13 +9,14 @@
 //!   deletes logs; one change of a log at a time.
 //! - `appending`: appends and their reports.
 //! - `bounds`: questions about a log's ends, and the calls that need them.
-//! - `scanning`, `sweeping`, `giving`: reading.
+//! - `resuming`, `scanning`, `sweeping`, `giving`: reading.
+//! - `stating`: statements about what was read, from which the next start goes on.
 //!
 //! Invariants are those of its parts (`Log`, `Sending`,
 //! [`Producers`](crate::producers::Producers)), and two of the whole. `few_sweeps`: there are never more sweeps than the
 //! settings say. `counted_queue`: the bytes under way are those of all logs.
 
-use crate::brokers::{Brokers, ConsumerId, Order, Partition, Question, Token, Told};
+use crate::brokers::{Brokers, ConsumerId, Failure, Order, Partition, Question, Token, Told};
 use crate::changing::Changes;
 use crate::config::KafkaConfig;
 use crate::log::Log;
@@ -24,6 +25,7 @@ use crate::provisioning::Provisioning;
 use crate::reader::{Reader, ReaderKey};
 use crate::rows::{Row, Rows};
 use crate::start::Start;
+use crate::stating::Stating;
 use crate::sweeping::Sweep;
 use airmail_log::{
     AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Refusal,
@@ -45,6 +47,10 @@ pub(crate) enum Purpose {
     Row(Row, LogId),
     /// Nothing more depends on it.
     Nothing,
+    /// Report of a part or a head of the statement that is being written.
+    Statement,
+    /// Answer to the question for the end of the rows, which a log waits for.
+    Rows(LogId),
     /// Report of a birth record.
     Birth(Tag),
     /// Answer to a log's question for its bounds.
@@ -90,6 +96,7 @@ pub(crate) struct Work {
     pub(crate) under_way_bytes: u64,
     /// Number of topics named so far.
     pub(crate) nonces: u64,
+    pub(crate) stating: Stating,
     pub(crate) is_closing: bool,
 }
 
@@ -197,6 +204,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 Some(Purpose::Append(log)) => self.reported(log, token, result),
                 Some(Purpose::Row(row, log)) => self.row_reported(row, log, result.is_ok()),
                 Some(Purpose::Birth(t)) => self.birth_reported(t, result),
+                Some(Purpose::Statement) => self.statement_reported(result.is_ok()),
                 Some(Purpose::Nothing) => {}
                 other => bug!("a record is told of for {other:?}"),
             },
@@ -204,6 +212,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 Some(Purpose::Bounds(log)) => self.bounds_answered(log, &answer),
                 Some(Purpose::Found(log, t)) => self.time_answered(log, t, &answer),
                 Some(Purpose::Change(log)) => self.change_answered(log, answer),
+                Some(Purpose::Rows(log)) => self.rows_bounded(log, &answer),
                 Some(Purpose::Provision(t)) => self.provision_answered(t, answer),
                 Some(Purpose::Start) => self.start_answered(&answer),
                 Some(Purpose::Nothing) => {}
@@ -215,9 +224,11 @@ impl<B: Brokers> KafkaStorage<B> {
                 let why = format!("was cut at offset {at} by an unclean election");
                 self.suspend(consumer, &why);
             }
-            Told::Ended { consumer, why } => {
-                self.suspend(consumer, &format!("cannot be read: {why:?}"));
-            }
+            Told::Ended {
+                consumer,
+                why: why @ (Failure::NoTopic | Failure::Cut(_)),
+            } => self.suspend(consumer, &format!("cannot be read: {why:?}")),
+            Told::Ended { consumer, .. } => self.ended(consumer),
         }
     }
 
@@ -314,6 +325,8 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             }
         }
         self.give_up_waiting();
+        self.state();
+        is_busy |= self.go_on_following();
         is_busy |= self.arrive() || !self.stirred.is_empty();
         if self.work.is_closing {
             self.go_on_closing();
@@ -326,7 +339,13 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             return Some(now.mono);
         }
         let awaited = self.work.awaited.values().copied().min();
-        for own in [self.arrivals_deadline(), self.start.deadline(), awaited] {
+        let may_state = self.start.is_over() && !self.work.is_closing;
+        for own in [
+            self.arrivals_deadline(),
+            self.start.deadline(),
+            self.work.stating.deadline(may_state),
+            awaited,
+        ] {
             deadline = deadline.into_iter().chain(own).min();
         }
         deadline

@@ -98,7 +98,8 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         let mut taken = Vec::new();
         sweep.is_readable = self.brokers.take(sweep.consumer, WINDOW_BYTES, &mut taken);
-        let mut window = Window::new(sweep.window.next);
+        // Before the log's first offset nobody knows any more what is a copy.
+        let mut window = Window::new(sweep.window.next.max(log.first()));
         for taken in taken {
             match taken {
                 Taken::Record(record) if record.offset >= log.scan.next() => {
@@ -129,6 +130,10 @@ impl<B: Brokers> KafkaStorage<B> {
         logs.sort_unstable();
         logs.dedup();
         for log in logs {
+            if self.work.retries.contains_key(&log) {
+                // A consumer of it has just ended.
+                continue;
+            }
             let own = self.sweeps.iter().position(|sweep| sweep.log == log);
             let is_met = |place: Offset| {
                 let mut own = own.into_iter().map(|at| &self.sweeps[at]);
@@ -191,7 +196,7 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
-        let (partition, from) = (log.partition.clone(), from.max(log.low));
+        let (partition, from) = (log.partition.clone(), from.max(log.first()));
         let consumer = ConsumerId(self.id());
         self.brokers.consume(consumer, slot, &partition, from);
         self.sweeps.push(Sweep {
@@ -232,7 +237,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let is_behind = |reader: &Reader| {
             let log = self.logs.get(&reader.log);
             let place = place_of(reader.next).0;
-            log.is_some_and(|log| place < log.scan.newest.first && place >= log.low)
+            log.is_some_and(|log| place < log.scan.newest.first && place >= log.first())
         };
         let reader = self.readers.get(&key);
         if reader.is_some_and(|reader| reader.is_hungry() && is_behind(reader)) {
@@ -253,7 +258,6 @@ impl Log {
             // Input: bytes that are no batch of the log.
             return Entry::lost(record);
         };
-        let left_out = self.scan.marks.get(&record.offset).copied();
-        Entry::of(record, &found, left_out.unwrap_or(0))
+        Entry::of(record, &found, self.scan.marks.of(record.offset))
     }
 }

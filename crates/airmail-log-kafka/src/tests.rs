@@ -3,4 +3,6 @@
 mod conformance;
 mod histories;
 mod node;
+mod statements;
 mod topics;
+mod verdicts;

@@ -113,6 +113,8 @@ pub enum Failure {
     NoTopic,
     /// The topic is there already.
     Exists,
+    /// The partition is not the one that was read, and nobody says from where on; the reason, in Kafka's words.
+    Cut(String),
     /// Another reason, in Kafka's words.
     Other(String),
 }
@@ -146,7 +148,8 @@ pub enum Told {
         /// The first offset that is not as it was.
         at: Offset,
     },
-    /// A consumer has failed. It gives nothing more, and is to be stopped. What passes by itself is not told.
+    /// A consumer has failed. It gives nothing more, and is to be stopped. What passes by itself is not told. Another
+    /// consumer may do better a while later, but for [`Failure::NoTopic`] and [`Failure::Cut`].
     Ended {
         /// The consumer.
         consumer: ConsumerId,

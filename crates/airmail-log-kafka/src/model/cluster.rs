@@ -4,14 +4,17 @@
 //! of one client and partition never overtake each other.
 
 use super::faults::Faults;
-use super::partition::ModelPartition;
+use super::partition::{ModelPartition, is_compacted};
 use crate::brokers::{
-    ConsumerId, NewRecord, Order, Partition, Question, Settings, Token, Told, Topic,
+    ConsumerId, Failure, NewRecord, Order, Partition, Question, Settings, Token, Told, Topic,
 };
 use crate::place::Offset;
 use airmail_model::{Mono, Now, random};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Longest time from a record of a compacted topic to the next compaction.
+const COMPACTION: Duration = Duration::from_secs(120);
 
 /// A client of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,6 +180,33 @@ impl Cluster {
         }
     }
 
+    /// Draws when a partition is compacted next, if its topic is compacted.
+    pub(super) fn compact_later(&mut self, partition: &Partition) {
+        let topic = self.topics.get(&partition.topic);
+        let is_compacted = topic.is_some_and(|topic| is_compacted(&topic.settings));
+        let found = self.partition(partition).filter(|_| is_compacted);
+        if found.is_some_and(|partition| partition.compacted_at.is_none()) {
+            let span = u64::try_from(COMPACTION.as_nanos()).unwrap_or(u64::MAX);
+            let at = self.now.mono.plus(Duration::from_nanos(self.draw(span)));
+            if let Some(partition) = self.partition(partition) {
+                partition.compacted_at = Some(at);
+            }
+        }
+    }
+
+    /// Ends every consumer of a partition.
+    pub(super) fn end_consumers(&mut self, partition: &Partition, why: &Failure) {
+        for client in self.clients.values_mut() {
+            for (id, consumer) in &mut client.consumers {
+                if consumer.partition == *partition && !consumer.is_over {
+                    consumer.is_over = true;
+                    let (consumer, why) = (*id, why.clone());
+                    client.told.push(Told::Ended { consumer, why });
+                }
+            }
+        }
+    }
+
     pub(super) fn truncate(&mut self, partition: &Partition, at: Offset) {
         if let Some(partition) = self.partition(partition) {
             partition.cut(at);
@@ -274,7 +304,7 @@ impl Cluster {
         let clock_ms = self.clock_ms();
         for topic in self.topics.values_mut() {
             for partition in &mut topic.partitions {
-                partition.retain(&topic.settings, clock_ms);
+                partition.retain(&topic.settings, now.mono, clock_ms);
             }
         }
         while let Some(next) = self.events.first_entry() {

@@ -90,6 +90,7 @@ impl Cluster {
             return;
         };
         let produced = partition.append(record, clock_ms);
+        self.compact_later(&to);
         if let Some(record) = again {
             let at = self.later();
             let again = Event::Append {

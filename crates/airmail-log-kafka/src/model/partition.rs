@@ -3,11 +3,13 @@
 use crate::brokers::{NewRecord, Produced, Record, Settings};
 use crate::place::Offset;
 use airmail_model::Mono;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Records behind which older ones of the same key are left out, in a compacted topic: Kafka leaves the newest
 /// segment alone.
 const UNCOMPACTED: usize = 4;
+/// Time for which a compaction leaves the removal of a key as a record, in milliseconds, as `delete.retention.ms` has it.
+const REMOVAL_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A partition.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct ModelPartition {
     pub(super) skew_ms: i64,
     /// Until when nothing is stored or answered.
     pub(super) stopped_until: Mono,
+    /// When older records of a key are left out next, in a compacted topic.
+    pub(super) compacted_at: Option<Mono>,
 }
 
 impl ModelPartition {
@@ -75,13 +79,14 @@ impl ModelPartition {
     }
 
     /// Removes what the topic's settings say, at this time.
-    pub(super) fn retain(&mut self, settings: &Settings, clock_ms: i64) {
+    pub(super) fn retain(&mut self, settings: &Settings, now: Mono, clock_ms: i64) {
         let number = |name: &str| settings.get(name).and_then(|v| v.parse::<i64>().ok());
-        if settings
-            .get("cleanup.policy")
-            .is_some_and(|p| p == "compact")
-        {
-            return self.compact();
+        if is_compacted(settings) {
+            if self.compacted_at.is_some_and(|at| at <= now) {
+                self.compacted_at = None;
+                self.compact(clock_ms);
+            }
+            return;
         }
         if let Some(keep_ms) = number("retention.ms").filter(|ms| *ms >= 0) {
             let is_old = |record: &Record| clock_ms - record.appended_ms > keep_ms;
@@ -111,16 +116,23 @@ impl ModelPartition {
         self.remove_before(next.unwrap_or(self.high()));
     }
 
-    fn compact(&mut self) {
+    /// Leaves out records of which there is a later one with their key, and removals that are old.
+    pub(super) fn compact(&mut self, clock_ms: i64) {
         let head = self.records.len().saturating_sub(UNCOMPACTED);
-        let is_last: Vec<bool> = (0..self.records.len())
-            .map(|at| {
-                let record = &self.records[at];
-                let later = self.records.iter().skip(at + 1);
-                at >= head || later.into_iter().all(|other| other.key != record.key)
-            })
-            .collect();
-        let mut kept = is_last.into_iter();
-        self.records.retain(|_| kept.next().unwrap_or(true));
+        let mut later = BTreeSet::new();
+        let mut is_kept = VecDeque::with_capacity(self.records.len());
+        for (at, record) in self.records.iter().enumerate().rev() {
+            let is_last = later.insert(record.key.clone());
+            let is_over = record.value.is_none() && clock_ms - record.appended_ms > REMOVAL_MS;
+            is_kept.push_front(at >= head || is_last && !is_over);
+        }
+        let mut is_kept = is_kept.into_iter();
+        self.records.retain(|_| is_kept.next().unwrap_or(true));
     }
+}
+
+/// Whether a topic is compacted, by its settings.
+pub(super) fn is_compacted(settings: &Settings) -> bool {
+    let policy = settings.get("cleanup.policy");
+    policy.is_some_and(|policy| policy == "compact")
 }

@@ -207,11 +207,11 @@ fn end(consumer: ConsumerId, code: Option<Code>, reason: &str) -> Told {
                     consumer,
                     at: Offset(at),
                 },
-                None => ended(consumer, Failure::Other(reason.to_owned())),
+                None => ended(consumer, Failure::Cut(reason.to_owned())),
             }
         }
         Some(Code::AutoOffsetReset) if reason.contains("epoch") => {
-            ended(consumer, Failure::Other(reason.to_owned()))
+            ended(consumer, Failure::Cut(reason.to_owned()))
         }
         Some(Code::AutoOffsetReset) => Told::OutOfRange { consumer },
         Some(code) => match failure_of(code) {
@@ -291,7 +291,7 @@ mod tests {
         assert!(matches!(
             told,
             Told::Ended {
-                why: Failure::Other(_),
+                why: Failure::Cut(_),
                 ..
             }
         ));

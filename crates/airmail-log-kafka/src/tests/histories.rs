@@ -6,7 +6,7 @@
 //! every node has had the same, and nothing is told as lost. One seed is one history.
 
 use super::node::{BEGIN, Heard, Node, after};
-use crate::config::KafkaConfig;
+use crate::config::{KafkaConfig, StatementConfig};
 use crate::model::{Faults, ModelCluster};
 use airmail_log::conformance::{Maker, log};
 use airmail_log::{Call, Completion, LogStorage, Refusal, Tag};
@@ -182,6 +182,10 @@ impl World {
             seed: self.draw(u64::MAX),
             recent_bytes: [0, 500, 4 << 20][self.draw(3) as usize],
             catch_up_readers: 2,
+            statements: StatementConfig {
+                bytes: [1_000, 5_000, 256 << 20][self.draw(3) as usize],
+                ..StatementConfig::default()
+            },
             ..KafkaConfig::default()
         }
     }

@@ -4,7 +4,7 @@ use crate::config::KafkaConfig;
 use crate::model::{ModelBrokers, ModelCluster};
 use crate::storage::KafkaStorage;
 use airmail_log::conformance::{EPOCH, spec};
-use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
+use airmail_log::{Bounds, Call, Completion, GapWhy, LogSpec, LogStorage, ReaderId, Scope, Tag};
 use airmail_model::{Extent, LogId, Mono, Now, Provisions, Sequence, Wall};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,12 +23,14 @@ pub(super) fn after(now: Now, time: Duration) -> Now {
     }
 }
 
-/// A reader's deliveries: each message with its number, and the gaps that are losses.
+/// A reader's deliveries: each message with its number, and the gaps where something was.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) next: Option<Sequence>,
     pub(super) messages: Vec<(u64, String)>,
     pub(super) losses: Vec<Extent>,
+    /// Told as removed by retention.
+    pub(super) removed: Vec<Extent>,
     pub(super) is_over: bool,
 }
 
@@ -45,8 +47,10 @@ impl Heard {
                 stored.extent
             }
             Completion::Gap { extent, why, .. } => {
-                if *why == airmail_log::GapWhy::Loss {
-                    self.losses.push(*extent);
+                match why {
+                    GapWhy::Loss => self.losses.push(*extent),
+                    GapWhy::Retention => self.removed.push(*extent),
+                    _ => {}
                 }
                 *extent
             }
@@ -70,6 +74,8 @@ pub(super) struct Node {
     pub(super) storage: KafkaStorage<ModelBrokers>,
     pub(super) heard: BTreeMap<ReaderId, Heard>,
     pub(super) answers: BTreeMap<Tag, Completion>,
+    /// Lives that somebody else has begun.
+    pub(super) gained: Vec<Bounds>,
     last: u64,
 }
 
@@ -79,6 +85,7 @@ impl Node {
             storage: KafkaStorage::new(config, cluster.client()),
             heard: BTreeMap::new(),
             answers: BTreeMap::new(),
+            gained: Vec::new(),
             last: 0,
         }
     }
@@ -116,6 +123,8 @@ impl Node {
                 );
             } else if let Some(heard) = completion.reader().and_then(|r| self.heard.get_mut(&r)) {
                 heard.take(&completion);
+            } else if let Completion::Gained { bounds, .. } = completion {
+                self.gained.push(bounds);
             }
         }
     }

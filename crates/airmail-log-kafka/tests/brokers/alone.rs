@@ -1,6 +1,6 @@
 //! A cluster of one broker, and all claims that one is enough for.
 
-use crate::{claims, reading, storing, topics, try_all};
+use crate::{claims, reading, starting, storing, topics, try_all};
 use airmail_testkit::kafka::KafkaCluster;
 
 /// 16 bytes in base64.
@@ -32,6 +32,7 @@ fn one_broker_keeps_what_the_trait_promises() {
         topics::deleted_records_are_out_of_range,
         topics::a_topic_that_is_not_there_is_told_as_such_and_not_made,
         topics::a_broker_of_version_4_is_told_apart,
+        starting::a_start_goes_on_from_a_statement_and_leaves_out_copies_of_what_was_trimmed,
     ];
     try_all(&mut cluster, &claims);
 }

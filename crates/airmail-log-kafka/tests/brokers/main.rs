@@ -13,6 +13,7 @@ mod alone;
 mod owner;
 mod reading;
 mod several;
+mod starting;
 mod storing;
 mod topics;
 mod unreachable;
