@@ -1,7 +1,7 @@
 //! The brokers of a real cluster, over librdkafka: the owner's side of everything.
 
 use super::admin::Orders;
-use super::clock::now;
+use super::clock::now as clock_now;
 use super::consumer::{Events, Reader, ended};
 use super::error::OpenError;
 use super::finder::Finder;
@@ -24,6 +24,7 @@ use rdkafka::consumer::BaseConsumer;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Random bytes in the name of the group that librdkafka wants of who assigns partitions.
 const GROUP_BYTES: usize = 8;
@@ -46,8 +47,11 @@ pub struct LibrdkafkaBrokers {
     orders: Option<Orders>,
     slots: BTreeMap<Slot, SlotDesk>,
     readers: BTreeMap<ConsumerId, (Slot, Reader)>,
-    /// Number of records whose reports were not told.
-    under_way: usize,
+    /// Records whose reports were not told, and the bytes of each.
+    under_way: BTreeMap<Token, u64>,
+    under_way_bytes: u64,
+    /// It closes when no record waits for another, or then.
+    closes_by: Option<Instant>,
 }
 
 impl LibrdkafkaBrokers {
@@ -72,7 +76,9 @@ impl LibrdkafkaBrokers {
             orders: None,
             slots: BTreeMap::new(),
             readers: BTreeMap::new(),
-            under_way: 0,
+            under_way: BTreeMap::new(),
+            under_way_bytes: 0,
+            closes_by: None,
         };
         // What was started before a failure ends as `brokers` is dropped.
         brokers.of_producer = properties::producer(&base, &brokers.settings);
@@ -196,14 +202,21 @@ impl Brokers for LibrdkafkaBrokers {
         if let Some(why) = self.news.fatal() {
             return Err(NotTaken::Failed(why));
         }
-        if self.under_way >= self.settings.records_max {
+        if self.closes_by.is_some() {
+            return Err(NotTaken::Failed("Kafka's client is closing".to_owned()));
+        }
+        let bytes = record.value.as_ref().map_or(0, |value| value.len() as u64);
+        let is_large = self.under_way_bytes + bytes > self.settings.queue_bytes;
+        let is_alone = self.under_way.is_empty();
+        if self.under_way.len() >= self.settings.records_max || is_large && !is_alone {
             return Err(NotTaken::Full);
         }
-        if let Some(record) = self.turnstile.enter(token, partition, record, now()) {
+        if let Some(record) = self.turnstile.enter(token, partition, record, clock_now()) {
             let sent = producer.produce(token, partition, &record);
             sent.inspect_err(|_| self.turnstile.leave(token))?;
         }
-        self.under_way += 1;
+        self.under_way.insert(token, bytes);
+        self.under_way_bytes += bytes;
         Ok(())
     }
 
@@ -247,7 +260,7 @@ impl Brokers for LibrdkafkaBrokers {
                 token,
                 partition: partition.clone(),
                 question,
-                until: now() + ANSWER,
+                until: clock_now() + ANSWER,
             }),
             None => self.news.fail(token, closing()),
         }
@@ -260,17 +273,21 @@ impl Brokers for LibrdkafkaBrokers {
         }
     }
 
-    fn poll(&mut self, _now: Now, told: &mut Vec<Told>) -> Option<Mono> {
+    fn poll(&mut self, now: Now, told: &mut Vec<Told>) -> Option<Mono> {
         let begin = told.len();
         let is_over = self.failed.as_ref().is_some_and(|life| life.is_over());
         self.news.take(told);
         for told in &told[begin..] {
             if let Told::Produced { token, result } = told {
-                self.under_way = self.under_way.saturating_sub(1);
+                self.under_way_bytes -= self.under_way.remove(token).unwrap_or(0);
                 self.reported(*token, result.is_ok());
             }
         }
         self.renew(is_over);
+        let is_due = |by: Instant| clock_now() >= by || !self.turnstile.has_waiting();
+        if self.closes_by.is_some_and(is_due) && !self.news.is_closing() {
+            self.begin_closing();
+        }
         let mut at = 0;
         told.retain(|one| {
             at += 1;
@@ -279,13 +296,15 @@ impl Brokers for LibrdkafkaBrokers {
         if self.news.is_closing() && self.news.are_threads_done() {
             self.news.join();
         }
-        // The waker tells of everything.
-        None
+        // The waker tells of everything else.
+        let by = self.closes_by.filter(|_| !self.news.is_closing())?;
+        Some(now.mono.plus(by.saturating_duration_since(clock_now())))
     }
 
-    fn close(&mut self, _now: Now) {
-        if !self.news.is_closing() {
-            self.begin_closing();
+    fn close(&mut self, _: Now) {
+        if self.closes_by.is_none() {
+            self.closes_by = Some(clock_now() + self.settings.flush);
+            self.news.wake();
         }
     }
 

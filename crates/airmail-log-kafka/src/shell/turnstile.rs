@@ -98,6 +98,14 @@ impl Turnstile {
         Some((partition, waiting))
     }
 
+    /// Whether records wait.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.firsts.values().any(|partition| {
+            let standing = self.standings.get(partition);
+            standing.is_some_and(|standing| !standing.waiting.is_empty())
+        })
+    }
+
     /// Everything that waits; the producer is another from now on.
     pub(super) fn begin_anew(&mut self) -> Vec<Token> {
         let standings = std::mem::take(self).standings;
