@@ -50,6 +50,7 @@ pub mod storage;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+mod withdrawing;
 
 pub use config::KafkaConfig;
 pub use storage::KafkaStorage;
