@@ -216,10 +216,13 @@ impl Shard {
                     TowerInput::ReadSystem { from, credit_bytes }
                 }
                 CatalogEffect::Credit { r, bytes } => TowerInput::CreditSystem { r, bytes },
-                CatalogEffect::Append { of, batch } => TowerInput::AppendSystem { of, batch },
                 CatalogEffect::Provision { log, logs, spec } => {
                     TowerInput::Provision { log, logs, spec }
                 }
+                CatalogEffect::Withdraw { log, logs, origin } => {
+                    TowerInput::Withdraw { log, logs, origin }
+                }
+                CatalogEffect::Append { of, batch } => TowerInput::AppendSystem { of, batch },
                 CatalogEffect::Order(order) => TowerInput::Order(order),
                 CatalogEffect::RetryLater => TowerInput::RetrySystem,
                 CatalogEffect::Answer { id, result } => {

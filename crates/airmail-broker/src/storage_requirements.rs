@@ -40,9 +40,10 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         // Taken as they come: ranges account for holes, too.
         numbering,
         // Read where they matter: where a time ends or begins what is read, whether retries are found at once and
-        // whose they may be, what a namespace needs and may ask for, and how late subscribers are read for.
+        // whose they may be, what a namespace may ask for, and how late subscribers are read for.
         clock: _,
         many_writers: _,
+        // The catalog has it provision before it makes a namespace.
         provisions: _,
         strongest: _,
         topic_index: _,

@@ -132,8 +132,9 @@ impl Tower {
                 self.read_system(from, credit_bytes, out);
             }
             TowerInput::CreditSystem { r, bytes } => out.call(Call::Credit { r, bytes }),
-            TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
             TowerInput::Provision { log, logs, spec } => self.provision(log, logs, spec, out),
+            TowerInput::Withdraw { log, logs, origin } => self.withdraw(log, logs, origin, out),
+            TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
             TowerInput::AskSystemEnd => self.ask_system_end(out),
             TowerInput::RetrySystem => self.retry_later(),
             TowerInput::Timer => self.timer(out),
@@ -248,8 +249,8 @@ impl Tower {
             Completion::Lost { log } => self.lost(log),
             Completion::Provisioned { t, provisions } => {
                 if let Some(Purpose::Provision) = self.calls.answered(t) {
-                    let made = CatalogInput::Provisioned(Ok(*provisions));
-                    out.to_catalog.push_back(made);
+                    let provisioned = CatalogInput::Provisioned(Ok(*provisions));
+                    out.to_catalog.push_back(provisioned);
                 }
             }
         }
@@ -323,10 +324,11 @@ impl Tower {
         };
         match purpose {
             Purpose::OpenSystem => out.to_catalog.push_back(CatalogInput::OpenRefused(why)),
-            Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
             Purpose::Provision => out
                 .to_catalog
                 .push_back(CatalogInput::Provisioned(Err(why))),
+            Purpose::Withdraw => {}
+            Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
             Purpose::Open(ordered, log) => self.open_answered(ordered, log, Err(&why), out),
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
             Purpose::Append(log, number) => self.appended(log, number, Err(why), out),

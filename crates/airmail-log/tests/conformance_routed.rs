@@ -8,8 +8,8 @@ use airmail_log::conformance::{End, Subject};
 use airmail_log::journal::JournalConfig;
 use airmail_log::routed::Routed;
 use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, ReaderId, Refusal, Tag,
-    Trouble,
+    Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, Origin, ReaderId, Refusal,
+    Tag, Trouble,
 };
 use airmail_model::{
     Durability, Holder, LogId, LogIndex, Mono, NamespaceId, Now, Sequence, StorageName, Wall,
@@ -50,7 +50,9 @@ impl<S: LogStorage> LogStorage for Alternating<S> {
     fn submit(&mut self, mut call: Call) {
         match &mut call {
             Call::Open { log, spec, .. } => spec.storage = name_of(*log, spec.storage),
-            Call::Delete { log, storage, .. } => **storage = name_of(*log, **storage),
+            Call::Delete { log, origin, .. } => {
+                origin.storage = name_of(*log, origin.storage);
+            }
             _ => {}
         }
         self.routed.submit(call);
@@ -268,7 +270,10 @@ fn a_deletion_goes_to_the_storage_that_it_names_though_the_log_was_not_opened() 
         t: Tag(1),
         log: LOG,
         as_of: Sequence(5),
-        storage: Box::new(name),
+        origin: Box::new(Origin {
+            storage: name,
+            ..Origin::default()
+        }),
     };
     let deleted = ask(&mut storage, delete(fast()));
     assert_eq!(deleted, [Completion::Done { t: Tag(1) }]);

@@ -4,15 +4,15 @@
 //! one record of a control batch (whose checksums protect it): version u8 (1 to 4), kind u8, namespace id
 //! u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
-//!   bytes; in version 4 of length 0 for the first), and in version 4 the storage's provisions (length u8, bytes)
+//!   bytes), and in version 4 its provisions (length u8, bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
 //! - 4 purged: nothing more
 //! - 5 raise: version u8; of namespace 0
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
-//! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a name, and a
-//! version 4 of one for which a storage has provided something.
+//! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
+//! name, a version 4 only of one for which the storage has provisioned.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -33,7 +33,7 @@ const ONE_COPY: u8 = 1;
 const COPIES: u8 = 2;
 /// Version of a create that says in which storage the logs are.
 const STORAGE: u8 = 3;
-/// Version of a create that has a storage's provisions.
+/// Version of a create that has the storage's provisions.
 const PROVISIONS: u8 = 4;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
@@ -57,7 +57,7 @@ pub(super) enum Change {
         id: NamespaceId,
         name: String,
         spec: NamespaceSpec,
-        /// What a storage has made for it beforehand, in that storage's words.
+        /// What its storage has made for it beforehand.
         provisions: Provisions,
     },
     /// It is to be kept otherwise.
@@ -125,12 +125,12 @@ impl Change {
             } => {
                 out.extend(spec.logs.to_le_bytes());
                 settings(&mut out, version, spec.durability, spec.retention);
-                text(&mut out, name);
+                counted(&mut out, name.as_bytes());
                 if version >= STORAGE {
-                    text(&mut out, spec.storage.as_str());
+                    counted(&mut out, spec.storage.as_str().as_bytes());
                 }
                 if version >= PROVISIONS {
-                    short(&mut out, provisions.as_bytes());
+                    counted(&mut out, provisions.as_bytes());
                 }
             }
             Change::Update {
@@ -165,17 +165,16 @@ impl Change {
                 let (durability, retention) = from.settings(version)?;
                 let name = from.text()?;
                 let storage = match version {
-                    STORAGE.. => from.text()?,
-                    _ => "",
+                    PROVISIONS => match from.text()? {
+                        "" => StorageName::FIRST,
+                        name => StorageName::new(name)?,
+                    },
+                    STORAGE => StorageName::new(from.text()?)?,
+                    _ => StorageName::FIRST,
                 };
-                let storage = match storage {
-                    "" if version != STORAGE => StorageName::FIRST,
-                    name => StorageName::new(name)?,
-                };
-                let provisions = if version >= PROVISIONS {
-                    Provisions::new(from.short()?)?
-                } else {
-                    Provisions::NONE
+                let provisions = match version {
+                    PROVISIONS => Provisions::new(from.bytes()?)?,
+                    _ => Provisions::NONE,
                 };
                 if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
                     return None;
@@ -253,13 +252,8 @@ fn settings(out: &mut Vec<u8>, version: u8, durability: Durability, retention: R
     }
 }
 
-/// A length of one byte, and as many bytes of a text.
-fn text(out: &mut Vec<u8>, text: &str) {
-    short(out, text.as_bytes());
-}
-
 /// A length of one byte, and as many bytes.
-fn short(out: &mut Vec<u8>, bytes: &[u8]) {
+fn counted(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));
     out.extend(bytes.iter().take(usize::from(u8::MAX)));
 }
@@ -267,15 +261,15 @@ fn short(out: &mut Vec<u8>, bytes: &[u8]) {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn text(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.short()?).ok()
-    }
-
-    fn short(&mut self) -> Option<&'a [u8]> {
+    fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.u8()?);
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -409,41 +403,6 @@ mod tests {
     }
 
     #[test]
-    fn provisions_are_said_in_version_4_and_only_there() {
-        let provided = |storage: StorageName, words: &[u8]| {
-            let mut change = create(9, "orders");
-            if let Change::Create {
-                spec, provisions, ..
-            } = &mut change
-            {
-                spec.storage = storage;
-                *provisions = Provisions::new(words).expect("short");
-            }
-            change
-        };
-        let fast = StorageName::new("fast").expect("a name");
-        for storage in [StorageName::FIRST, fast] {
-            for words in [
-                &[1][..],
-                &[7; airmail_model::provisions::PROVISIONS_BYTES_MAX],
-            ] {
-                let change = provided(storage, words);
-                let bytes = change.encode();
-                assert_eq!(bytes[0], PROVISIONS);
-                assert_eq!(Change::decode(&bytes), Some(change));
-                let mut earlier = bytes.clone();
-                earlier[0] = STORAGE;
-                assert_eq!(Change::decode(&earlier), None);
-                assert_eq!(Change::decode(&bytes[..bytes.len() - 1]), None);
-            }
-        }
-        let mut none = provided(StorageName::FIRST, &[1]).encode();
-        none.truncate(none.len() - 2);
-        none.push(0);
-        assert_eq!(Change::decode(&none), None, "it says nothing of version 4");
-    }
-
-    #[test]
     fn a_storage_is_said_in_version_3_and_only_there() {
         let of_version_3 = [
             &[3, 1, 9, 0, 0, 0, 7, 0, 1, 5][..],
@@ -472,6 +431,46 @@ mod tests {
         for name in [&b""[..], b"Fast", b"a b", &[b'x'; 33]] {
             assert_eq!(named(name), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn provisions_are_said_in_version_4_and_only_there() {
+        let provisioned = |storage: StorageName, bytes: &[u8]| {
+            let mut change = create(9, "orders");
+            if let Change::Create {
+                spec, provisions, ..
+            } = &mut change
+            {
+                spec.storage = storage;
+                *provisions = Provisions::new(bytes).expect("few");
+            }
+            change
+        };
+        let body = [
+            &[4, 1, 9, 0, 0, 0, 7, 0, 1, 5][..],
+            &[0; 7],
+            &[0xff; 8],
+            &[1],
+            b"\x06orders",
+        ]
+        .concat();
+        let fast = StorageName::new("fast").expect("a name");
+        for (storage, name) in [(StorageName::FIRST, &b"\0"[..]), (fast, b"\x04fast")] {
+            let change = provisioned(storage, &[0xff, 0]);
+            let of_version_4 = [&body[..], name, b"\x02\xff\0"].concat();
+            assert_eq!(change.encode(), of_version_4);
+            assert_eq!(Change::decode(&of_version_4), Some(change));
+            for version in 1..4 {
+                let mut bytes = of_version_4.clone();
+                bytes[0] = version;
+                assert_eq!(Change::decode(&bytes), None, "in version {version}");
+            }
+        }
+        let of = |bytes: &[u8]| Change::decode(&[&body[..], bytes].concat());
+        assert_eq!(of(b"\0\0"), None, "none are said in an earlier version");
+        let most = Provisions::new(&[7; 64]).expect("as many as may be");
+        assert!(of(&[&[0, 64][..], most.as_bytes()].concat()).is_some());
+        assert_eq!(of(&[&[0, 65][..], &[7; 65]].concat()), None);
     }
 
     #[test]

@@ -2,21 +2,18 @@
 //!
 //! Others write to log 0 too, so a command of one's own may turn out void because another was there first. Then
 //! it has succeeded if the namespaces are as it asked; else it is checked and written again, on top of what is
-//! there now, before anybody is told.
+//! there now, before anybody is told. A namespace for which the storage makes something beforehand is provisioned before
+//! each attempt (`provisioning.rs`).
 
 use super::change::Change;
-use super::fold::FIRST_EPOCH;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
 use super::namespaces::Catalog;
 use super::{CatalogCore, Phase};
 use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
-use airmail_log::{LogSpec, Refusal};
+use airmail_log::Refusal;
 use airmail_model::bug;
-use airmail_model::{
-    Error, ErrorCode, Extent, Lane, LogId, Namespace, NamespaceId, Now, Provisions, Sequence,
-    StorageName,
-};
+use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence, StorageName};
 
 /// Times that a command is written, at most, before its client is told that others were always first.
 const ATTEMPTS_MAX: u32 = 8;
@@ -31,10 +28,10 @@ pub(super) struct Current {
     pub(super) change: Change,
     /// The namespace that it is about: the change's, or the one that somebody else has made as it asked.
     pub(super) namespace: NamespaceId,
+    /// The storage was asked to provision for its namespace, and has not answered: nothing is written yet.
+    pub(super) is_provisioning: bool,
     /// Somebody else has made the namespaces as it asked.
     is_as_asked: bool,
-    /// The storage makes what it needs: it is not written yet.
-    is_provided_for: bool,
     /// Times that it was written.
     attempts: u32,
     /// Where it was appended.
@@ -104,7 +101,7 @@ impl CatalogCore {
     }
 
     /// Whether namespaces can be changed; else why not.
-    fn may_change(&self) -> Result<(), Error> {
+    pub(super) fn may_change(&self) -> Result<(), Error> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
@@ -145,17 +142,16 @@ impl CatalogCore {
     ) -> Result<(), Error> {
         self.may_change()?;
         let change = self.to_change(command.clone())?;
-        let provision = self.provision(&change);
-        match provision {
-            Some(effect) => out.push(effect),
-            None => self.write(now, &change, out)?,
+        let is_provisioning = self.provision(&change, out);
+        if !is_provisioning {
+            self.write(now, &change, out)?;
         }
         self.current = Some(Current {
             id,
             command,
             namespace: change.id(),
-            is_provided_for: matches!(out.in_order.last(), Some(CatalogEffect::Provision { .. })),
             change,
+            is_provisioning,
             is_as_asked: false,
             attempts,
             at: None,
@@ -164,76 +160,17 @@ impl CatalogCore {
         Ok(())
     }
 
-    /// What the storage has to make before a change is written, if there is something.
-    fn provision(&self, change: &Change) -> Option<CatalogEffect> {
-        let Change::Create { id, name, spec, .. } = change else {
-            // Input: a change of a namespace that is there.
-            return None;
-        };
-        let namespace = Namespace {
-            id: *id,
-            name: name.clone(),
-            spec: spec.clone(),
-            version: 1,
-            epoch: FIRST_EPOCH,
-        };
-        let map = namespace.map();
-        let log = map.logs(Lane::Normal).next()?;
-        self.config.provisions.then(|| CatalogEffect::Provision {
-            log,
-            logs: spec.logs,
-            spec: LogSpec {
-                durability: spec.durability,
-                retention: spec.retention,
-                epoch: map.epoch,
-                as_of: Sequence(0),
-                storage: spec.storage,
-                provisions: Provisions::NONE,
-            },
-        })
-    }
-
     /// Writes a change to log 0.
-    fn write(&self, now: Now, change: &Change, out: &mut CatalogEffects) -> Result<(), Error> {
+    pub(super) fn write(
+        &self,
+        now: Now,
+        change: &Change,
+        out: &mut CatalogEffects,
+    ) -> Result<(), Error> {
         let batch = change.to_batch(now.wall, self.fold.version)?;
         let of = SystemAppend::Command;
         out.push(CatalogEffect::Append { of, batch });
         Ok(())
-    }
-
-    /// The storage has made what the command under way needs, or has not.
-    pub(super) fn provisioned(
-        &mut self,
-        now: Now,
-        result: Result<Provisions, Refusal>,
-        out: &mut CatalogEffects,
-    ) {
-        let Some(current) = self.current.as_mut().filter(|one| one.is_provided_for) else {
-            bug!("{result:?} is for a command of nobody");
-            return;
-        };
-        current.is_provided_for = false;
-        let error = match (result, &mut current.change) {
-            (Ok(made), Change::Create { provisions, .. }) => {
-                *provisions = made;
-                let change = current.change.clone();
-                self.write(now, &change, out).err()
-            }
-            (Err(why), change) => {
-                let log = LogId {
-                    namespace: change.id(),
-                    ..LogId::default()
-                };
-                Some(storage_refusals::error(&why, log, None))
-            }
-            (Ok(_), change) => {
-                bug!("{change:?} needs no provisions");
-                None
-            }
-        };
-        if let Some(error) = error {
-            self.finish(now, Err(error), out);
-        }
     }
 
     /// Notes that an append is in log 0.
@@ -265,6 +202,9 @@ impl CatalogCore {
         out: &mut CatalogEffects,
     ) {
         if of == SystemAppend::Command {
+            if *why != Refusal::OutcomeUnknown {
+                self.withdraw(out);
+            }
             let error = storage_refusals::error(why, LogId::SYSTEM, None);
             self.finish(now, Err(error), out);
         }
@@ -292,7 +232,13 @@ impl CatalogCore {
         };
         match became {
             Became::Applied => {}
-            Became::Void => return self.void(now, out),
+            Became::Void => {
+                // Whoever has what is missing here may find that it counts.
+                if !self.log.is_torn {
+                    self.withdraw(out);
+                }
+                return self.void(now, out);
+            }
             Became::Lost => {
                 let error = storage_refusals::error(&Refusal::OutcomeUnknown, LogId::SYSTEM, None);
                 return self.finish(now, Err(error), out);
@@ -317,7 +263,7 @@ impl CatalogCore {
 
     /// Another was there before the command under way: it has succeeded if the namespaces are as it asked, else it
     /// is written again.
-    fn void(&mut self, now: Now, out: &mut CatalogEffects) {
+    pub(super) fn void(&mut self, now: Now, out: &mut CatalogEffects) {
         let Some(mut current) = self.current.take() else {
             bug!("a command of nobody was void");
             return;
@@ -350,7 +296,12 @@ impl CatalogCore {
         }
     }
 
-    fn finish(&mut self, now: Now, result: Result<Outcome, Error>, out: &mut CatalogEffects) {
+    pub(super) fn finish(
+        &mut self,
+        now: Now,
+        result: Result<Outcome, Error>,
+        out: &mut CatalogEffects,
+    ) {
         match self.current.take().map(|current| current.id) {
             Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
             // What is torn stays so, whatever has become of the first namespace.

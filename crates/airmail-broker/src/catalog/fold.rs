@@ -5,12 +5,10 @@
 //! read it finds it void as well.
 
 use super::change::{Change, FIRST_VERSION};
-use super::namespaces::Catalog;
-use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence, StorageName};
+use super::namespaces::{Catalog, Entry};
+use airmail_log::Origin;
+use airmail_model::{MapEpoch, Namespace, NamespaceId, NamespaceSpec, Sequence};
 use std::collections::BTreeMap;
-
-/// The first map of a namespace.
-pub(super) const FIRST_EPOCH: MapEpoch = MapEpoch(1);
 
 /// A deleted namespace whose logs may still be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +17,8 @@ pub(super) struct Dying {
     pub(super) logs: u16,
     /// Number of the command in log 0 that deleted it.
     pub(super) as_of: Sequence,
-    /// The storage that has its logs.
-    pub(super) storage: StorageName,
+    /// The storage that has its logs, and its provisions for them.
+    pub(super) origin: Origin,
 }
 
 /// The state that log 0 folds to.
@@ -53,6 +51,11 @@ impl Fold {
         self.last_id.0.checked_add(1).map(NamespaceId)
     }
 
+    /// Whether a namespace of this number and name could be made.
+    pub(super) fn are_free(&self, id: NamespaceId, name: &str) -> bool {
+        id > self.last_id && self.catalog.by_name(name).is_none()
+    }
+
     /// Counts the last number from the namespaces that are left: a planted bug.
     #[cfg(feature = "sabotage")]
     pub(super) fn free_numbers(&mut self) {
@@ -73,18 +76,12 @@ impl Fold {
                 spec,
                 provisions,
             } => {
-                if *id <= self.last_id || self.catalog.by_name(name).is_some() {
+                if !self.are_free(*id, name) {
                     return false;
                 }
                 self.last_id = *id;
-                let namespace = Namespace {
-                    id: *id,
-                    name: name.clone(),
-                    spec: spec.clone(),
-                    version: 1,
-                    epoch: FIRST_EPOCH,
-                };
-                self.catalog.put(namespace, *provisions, at);
+                let namespace = first_version(*id, name, spec);
+                self.catalog.put(Entry::new(namespace, *provisions, at));
             }
             Change::Update {
                 id,
@@ -103,8 +100,8 @@ impl Fold {
                 namespace.version += 1;
                 namespace.spec.retention = *retention;
                 namespace.spec.durability = *durability;
-                let provisions = entry.provisions;
-                self.catalog.put(namespace, provisions, at);
+                let entry = Entry::new(namespace, entry.provisions, at);
+                self.catalog.put(entry);
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
@@ -115,7 +112,10 @@ impl Fold {
                     let dying = Dying {
                         logs: spec.logs,
                         as_of: at,
-                        storage: spec.storage,
+                        origin: Origin {
+                            storage: spec.storage,
+                            provisions: entry.provisions,
+                        },
                     };
                     self.dying.insert(*id, dying);
                 }
@@ -131,10 +131,21 @@ impl Fold {
     }
 }
 
+/// A namespace as it is when it is made.
+pub(super) fn first_version(id: NamespaceId, name: &str, spec: &NamespaceSpec) -> Namespace {
+    Namespace {
+        id,
+        name: name.to_owned(),
+        spec: spec.clone(),
+        version: 1,
+        epoch: MapEpoch(1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::NamespaceSpec;
+    use airmail_model::{Provisions, StorageName};
 
     fn create(id: u32, name: &str) -> Change {
         Change::Create {
@@ -144,7 +155,7 @@ mod tests {
                 logs: 7,
                 ..NamespaceSpec::default()
             },
-            provisions: airmail_model::Provisions::NONE,
+            provisions: Provisions::NONE,
         }
     }
 
@@ -192,7 +203,7 @@ mod tests {
         assert_eq!(entry.log_spec().storage, storage);
         assert!(fold.apply(&Change::Delete { id, based_on: 2 }, Sequence(4)));
         assert_eq!(
-            fold.dying.get(&id).map(|dying| dying.storage),
+            fold.dying.get(&id).map(|dying| dying.origin.storage),
             Some(storage)
         );
     }
@@ -212,7 +223,7 @@ mod tests {
         let dying = Dying {
             logs: 7,
             as_of: Sequence(5),
-            storage: StorageName::FIRST,
+            origin: Origin::default(),
         };
         assert_eq!(fold.dying.get(&id), Some(&dying));
         assert!(fold.apply(&Change::Purged { id }, Sequence(7)));

@@ -5,7 +5,7 @@
 
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
-use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, LogSpec, Origin, ReaderId, Refusal, Stored};
 use airmail_model::{
     Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Provisions, Sequence,
     StorageName,
@@ -19,7 +19,7 @@ pub(crate) struct CatalogConfig {
     pub(crate) strongest: Durability,
     /// The further storages, each with the strongest durability that it has.
     pub(crate) storages: BTreeMap<StorageName, Durability>,
-    /// A storage makes what a namespace needs before the namespace is made.
+    /// The storage provisions before a namespace is there.
     pub(crate) provisions: bool,
     /// Settings with which the namespace `default` is made on the first start.
     pub(crate) default_namespace: FirstNamespace,
@@ -53,7 +53,7 @@ pub(crate) enum CatalogInput {
     Appended { of: SystemAppend, extent: Extent },
     /// An append did not get into log 0, or may not have.
     AppendRefused { of: SystemAppend, why: Refusal },
-    /// The storage has made what a new namespace needs, or has not.
+    /// The storage has provisioned for the namespace of the command under way, or has not.
     Provisioned(Result<Provisions, Refusal>),
     /// A client, who may, wants namespaces changed.
     Command { id: CommandId, command: Command },
@@ -84,16 +84,23 @@ pub(crate) enum CatalogEffect {
     Read { from: Sequence, credit_bytes: u32 },
     /// Give the reader of log 0 more credit.
     Credit { r: ReaderId, bytes: u32 },
-    /// Append to log 0. Answered by `Appended` or `AppendRefused`.
-    Append {
-        of: SystemAppend,
-        batch: Checked<Batch>,
-    },
-    /// Have the storage make what the logs of a new namespace need: so many, from this one on. Answered by `Provisioned`.
+    /// Have the storage provision for a namespace that is to be made, of so many logs from the first one on. Answered by
+    /// `Provisioned`.
     Provision {
         log: LogId,
         logs: u16,
         spec: LogSpec,
+    },
+    /// Have it remove what it made for one that will never be. Not answered: what is left is removed by its upkeep.
+    Withdraw {
+        log: LogId,
+        logs: u16,
+        origin: Origin,
+    },
+    /// Append to log 0. Answered by `Appended` or `AppendRefused`.
+    Append {
+        of: SystemAppend,
+        batch: Checked<Batch>,
     },
     /// Do something to logs of namespaces.
     Order(Order),
@@ -115,12 +122,12 @@ pub(crate) enum Order {
     /// Open a log, or keep an open one so from now on.
     Open { log: LogId, spec: LogSpec },
     /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
-    /// below `logs`, in this storage, as the command `as_of` of log 0 says.
+    /// below `logs`, where they came from, as the command `as_of` of log 0 says.
     Delete {
         namespace: NamespaceId,
         logs: u16,
         as_of: Sequence,
-        storage: StorageName,
+        origin: Origin,
     },
 }
 

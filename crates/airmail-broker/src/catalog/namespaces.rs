@@ -15,13 +15,22 @@ pub struct Entry {
     pub namespace: Namespace,
     /// Its map.
     pub map: LogMap,
+    /// What its storage has made for its logs beforehand.
+    pub provisions: Provisions,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,
-    /// The storage's words on what it has made for it.
-    pub(crate) provisions: Provisions,
 }
 
 impl Entry {
+    pub(crate) fn new(namespace: Namespace, provisions: Provisions, as_of: Sequence) -> Entry {
+        Entry {
+            map: namespace.map(),
+            namespace,
+            provisions,
+            as_of,
+        }
+    }
+
     /// Settings of each of its logs.
     pub(crate) fn log_spec(&self) -> LogSpec {
         LogSpec {
@@ -72,18 +81,12 @@ impl Catalog {
         self.by_id.is_empty()
     }
 
-    /// Puts a namespace in, or in place of the one with its number, as the command `as_of` of log 0 says.
+    /// Puts a namespace in, or in place of the one with its number.
     /// Names do not change.
-    pub(crate) fn put(&mut self, namespace: Namespace, provisions: Provisions, as_of: Sequence) {
-        self.by_name.insert(namespace.name.clone(), namespace.id);
-        let map = namespace.map();
-        let id = namespace.id;
-        let entry = Entry {
-            namespace,
-            map,
-            as_of,
-            provisions,
-        };
+    pub(crate) fn put(&mut self, entry: Entry) {
+        let Namespace { id, name, .. } = &entry.namespace;
+        let id = *id;
+        self.by_name.insert(name.clone(), id);
         self.by_id.insert(id, Arc::new(entry));
     }
 

@@ -17,8 +17,10 @@ pub(crate) enum Purpose {
     SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
-    /// Making what a new namespace needs.
+    /// Making provisions for a namespace.
     Provision,
+    /// Removing those of one that will never be.
+    Withdraw,
     /// Opening a namespace's log: by an order for that namespace, or because the tower tries again.
     Open(Option<NamespaceId>, TowerLogKey),
     /// Deleting a namespace's log.

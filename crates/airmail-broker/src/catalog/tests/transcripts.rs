@@ -3,11 +3,13 @@
 //! The tower has log 0 and the logs of namespaces, and the gateway serves what namespaces there are. In log 0 a
 //! namespace is known by its id.
 
+use super::provisioned::create_of;
 use super::versions::payload;
 use super::*;
-use crate::transcript::read_extent;
+use crate::transcript::{read_extent, read_provisions, show_provisions};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
+use std::time::Duration;
 
 transcripts! {
     "catalog",
@@ -22,20 +24,31 @@ transcripts! {
     a_log_that_cannot_be_opened_is_told_as_written: "unopened_log",
     a_first_start_that_cannot_write_is_as_written: "failed_first_start",
     checks_before_writing_are_as_written: "refused_commands",
-    what_a_namespace_needs_is_made_before_it_as_written: "provisions",
+    a_namespace_that_is_provisioned_for_is_as_written: "provisions",
+    provisions_that_are_withdrawn_are_as_written: "withdrawn_provisions",
+    a_first_start_that_is_provisioned_for_is_as_written: "provisioned_first_start",
+    a_start_after_provisions_is_as_written: "provisioned_restart",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
-    move |line| tell(&mut driver, line)
+    move |line| {
+        if line == "the storage provisions" {
+            driver.core.config.provisions = true;
+            return Some(Vec::new());
+        }
+        if line == "the node starts again" {
+            let provisions = driver.core.config.provisions;
+            driver = Driver::new();
+            driver.core.config.provisions = provisions;
+            return Some(Vec::new());
+        }
+        tell(&mut driver, line)
+    }
 }
 
 /// Takes an input, and tells what came of it.
 fn tell(driver: &mut Driver, line: &str) -> Option<Vec<String>> {
-    if line == "the storage makes beforehand what namespaces need" {
-        driver.core.config.provisions = true;
-        return Some(Vec::new());
-    }
     let before = (driver.core.phase, driver.core.failure.clone());
     driver.step(read(line)?);
     let core = &driver.core;
@@ -82,6 +95,18 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             extent: read_extent(lost)?,
             why: GapWhy::Loss,
         })
+    } else if let Some([provisions]) = parts("provisions are {}", line) {
+        Some(CatalogInput::Provisioned(match provisions {
+            "refused: busy" => Err(Refusal::Busy {
+                retry_after: Duration::from_millis(200),
+            }),
+            provisions => Ok(read_provisions(provisions)?),
+        }))
+    } else if line == "it is not known whether the command is stored" {
+        Some(CatalogInput::AppendRefused {
+            of: SystemAppend::Command,
+            why: Refusal::OutcomeUnknown,
+        })
     } else if let Some([of, numbers]) = parts("the {} is stored as {}", line) {
         Some(CatalogInput::Appended {
             of: read_append(of)?,
@@ -92,14 +117,6 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             of: read_append(of)?,
             why: io(why),
         })
-    } else if let Some([words]) = parts("what the namespace needs is made: {}", line) {
-        let made = Provisions::new(words.as_bytes())?;
-        Some(CatalogInput::Provisioned(Ok(made)))
-    } else if let Some([why]) = parts(
-        "what the namespace needs is not made: storage failed: {}",
-        line,
-    ) {
-        Some(CatalogInput::Provisioned(Err(io(why))))
     } else if let Some([id, done]) = parts("a log of namespace {} is {}", line) {
         let failed = Error::new(ErrorCode::StorageFailed).field("storage");
         Some(CatalogInput::LogSettled {
@@ -116,10 +133,6 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             "log 0 has no more" => CatalogInput::Tail,
             "the reader of log 0 has ended" => CatalogInput::ReaderEnded,
             "try again" => CatalogInput::Retry,
-            "what the namespace needs is not made yet" => {
-                let retry_after = std::time::Duration::from_secs(1);
-                CatalogInput::Provisioned(Err(Refusal::Busy { retry_after }))
-            }
             _ => return None,
         })
     }
@@ -148,14 +161,19 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     if line == "something that cannot be read" {
         return Some(payload(&[9]));
     }
-    let change = if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
-        let (logs, made) = logs.split_once(", of ").unwrap_or((logs, ""));
-        let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
-        let mut change = create(id.parse().ok()?, name, logs.parse().ok()?);
-        if let Change::Create { provisions, .. } = &mut change {
-            *provisions = Provisions::new(made.as_bytes())?;
-        }
-        change
+    let change = if let Some([change, provisions]) = parts("{}, of provisions {}", line) {
+        let [name, id, logs] = parts("create {} as namespace {} with {}", change)?;
+        create_of(
+            id.parse().ok()?,
+            name,
+            read_logs(logs)?,
+            read_provisions(provisions)?,
+        )
+    } else if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
+        create(id.parse().ok()?, name, read_logs(logs)?)
+    } else if let Some([version]) = parts("commands up to version {} count", line) {
+        let version = version.parse().ok()?;
+        Change::Raise { version }
     } else if let Some([id, version]) = parts("delete namespace {}, as of version {}", line) {
         delete(id.parse().ok()?, version.parse().ok()?)
     } else if let Some([id, time_ms, version]) = parts(
@@ -164,15 +182,17 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     ) {
         let (id, version) = (id.parse().ok()?, version.parse().ok()?);
         update(id, version, time_ms.parse().ok()?)
-    } else if let Some([version]) = parts("commands up to version {} count", line) {
-        let version = version.parse().ok()?;
-        Change::Raise { version }
     } else {
         let [id] = parts("nothing is left of namespace {}", line)?;
         let id = NamespaceId(id.parse().ok()?);
         Change::Purged { id }
     };
     change.to_batch(Wall(1), u8::MAX).ok()
+}
+
+fn read_logs(logs: &str) -> Option<u16> {
+    let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
+    logs.parse().ok()
 }
 
 fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
@@ -187,19 +207,30 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
             let changes: Vec<String> = changes.iter().flatten().map(show_change).collect();
             format!("to the tower: append to log 0: {}", changes.join(", "))
         }
-        CatalogEffect::Provision { log, logs, spec } => format!(
-            "to the tower: make what {} from {log} on need, {}",
-            show_logs(*logs),
-            show_spec(spec)
-        ),
+        CatalogEffect::Provision { log, logs, spec } => {
+            let (id, logs) = (log.namespace, show_logs(*logs));
+            format!(
+                "to the tower: provision for namespace {id} with its {logs}, {}",
+                show_spec(spec)
+            )
+        }
+        CatalogEffect::Withdraw { log, logs, origin } => {
+            let (id, logs) = (log.namespace, show_logs(*logs));
+            let provisions = show_provisions(&origin.provisions);
+            format!("to the tower: withdraw {provisions} from namespace {id} with its {logs}")
+        }
         CatalogEffect::Order(Order::Open { log, spec }) => {
             format!("to the tower: open log {log}, {}", show_spec(spec))
         }
         CatalogEffect::Order(Order::Delete {
-            namespace, logs, ..
+            namespace,
+            logs,
+            origin,
+            ..
         }) => {
             let logs = show_logs(*logs);
-            format!("to the tower: delete namespace {namespace} with its {logs}")
+            let of = show_of(&origin.provisions);
+            format!("to the tower: delete namespace {namespace} with its {logs}{of}")
         }
         CatalogEffect::Answer { id, result } => {
             format!("to client {}: {}", id.0, show_result(result))
@@ -220,15 +251,16 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
 }
 
 fn show_spec(spec: &airmail_log::LogSpec) -> String {
-    let settings = format!("{}, {}", spec.durability, show_retention(&spec.retention));
-    settings + &show_provisions(&spec.provisions)
+    let kept = show_retention(&spec.retention);
+    let of = show_of(&spec.provisions);
+    format!("{}, {kept}{of}", spec.durability)
 }
 
-fn show_provisions(provisions: &Provisions) -> String {
+fn show_of(provisions: &Provisions) -> String {
     if provisions.is_none() {
         return String::new();
     }
-    format!(", of {}", provisions.as_bytes().escape_ascii())
+    format!(", of provisions {}", show_provisions(provisions))
 }
 
 fn show_retention(retention: &Retention) -> String {
@@ -251,11 +283,8 @@ fn show_change(change: &Change) -> String {
             spec,
             provisions,
         } => {
-            format!(
-                "create {name} as namespace {id} with {}{}",
-                show_logs(spec.logs),
-                show_provisions(provisions)
-            )
+            let (logs, of) = (show_logs(spec.logs), show_of(provisions));
+            format!("create {name} as namespace {id} with {logs}{of}")
         }
         Change::Update {
             id,
