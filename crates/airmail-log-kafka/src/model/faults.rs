@@ -25,6 +25,8 @@ pub struct Faults {
     pub unanswered: u16,
     /// Records that are refused at once because the queue is full.
     pub full: u16,
+    /// Records before which an offset holds nothing that a consumer is given, as behind a marker of a transaction.
+    pub holes: u16,
 }
 
 impl Faults {
@@ -40,5 +42,6 @@ impl Faults {
         old_answers: 0,
         unanswered: 0,
         full: 0,
+        holes: 0,
     };
 }
