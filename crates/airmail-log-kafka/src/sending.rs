@@ -9,7 +9,8 @@
 //!   next.
 //! - An error in a report says nothing of what is stored. The batch, and everything of that producer behind it, is of
 //!   unknown outcome, and nothing more of that epoch is taken: else it could be stored once more behind its successor,
-//!   and be acknowledged though no reader will see it.
+//!   and be acknowledged though no reader will see it. Whoever sends such a thing again hears that its producer is
+//!   unknown here, which begins a new epoch; an outcome that is told as unknown is asked for again.
 //! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
 //! - A producer's batch is acknowledged when the log is *read through* to its record, and shows that it is held: there,
 //!   or in a copy before. A client that has come from another node sends again what it has no answer for, and the other
@@ -142,11 +143,11 @@ impl Sending {
         };
         let sender = self.senders.entry(stamp.id).or_insert(new);
         sender.used = now;
-        if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
-            return Err(Refusal::OutcomeUnknown);
-        }
         if stamp.epoch < sender.epoch {
             return Err(Refusal::Fenced);
+        }
+        if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
+            return Err(Refusal::UnknownProducer);
         }
         if stamp.epoch > sender.epoch {
             sender.epoch = stamp.epoch;
@@ -443,11 +444,21 @@ mod tests {
         let unknown = || Err(Refusal::OutcomeUnknown);
         assert_eq!(world.report(tokens[1], false), [unknown(), unknown()]);
         for sequence in [1, 2, 3] {
-            assert_eq!(world.send(EPOCH, sequence), Err(Refusal::OutcomeUnknown));
+            assert_eq!(world.send(EPOCH, sequence), Err(Refusal::UnknownProducer));
         }
         let token = world.send(EPOCH + 1, 0).unwrap();
         assert_eq!(world.report(token, true), [Ok(4)]);
         assert_eq!(world.send(EPOCH, 1), Err(Refusal::Fenced));
+    }
+
+    #[test]
+    fn below_an_epoch_that_is_over_the_older_ones_are_fenced() {
+        let mut world = World::new();
+        let token = world.send(7, 0).unwrap();
+        assert_eq!(world.report(token, false), [Err(Refusal::OutcomeUnknown)]);
+        assert_eq!(world.send(7, 1), Err(Refusal::UnknownProducer));
+        assert_eq!(world.send(6, 0), Err(Refusal::Fenced));
+        assert!(world.send(8, 0).is_ok());
     }
 
     #[test]
@@ -539,7 +550,7 @@ mod tests {
         world.seen.take(&other);
         world.offset = 1;
         assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
-        assert_eq!(world.send(EPOCH, 1), Err(Refusal::OutcomeUnknown));
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::UnknownProducer));
     }
 
     #[test]
