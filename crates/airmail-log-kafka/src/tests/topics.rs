@@ -7,7 +7,7 @@ use crate::model::{Faults, ModelCluster};
 use crate::place::Offset;
 use airmail_log::conformance::{Maker, log};
 use airmail_log::{Call, Completion, Refusal};
-use airmail_model::{Now, Provisions};
+use airmail_model::{Now, Provisions, Sequence};
 use std::time::Duration;
 
 struct World {
@@ -198,7 +198,10 @@ fn an_old_leader_that_says_less_makes_no_loss() {
     for _ in 0..20 {
         let tag = world.node.call(|t| Call::Bounds { t, log: log(0) });
         match world.node.answer(&mut world.now, tag) {
-            Completion::Bounds { bounds, .. } => assert_eq!(bounds.next, Offset(6).number()),
+            Completion::Bounds { bounds, .. } => {
+                assert_eq!(bounds.next, Offset(6).number());
+                assert_eq!(bounds.reach, Sequence::MAX, "no position is beyond the log");
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -243,7 +246,7 @@ fn a_topic_goes_with_the_last_of_its_logs() {
         let tag = world.node.call(|t| Call::Delete {
             t,
             log: log(index),
-            as_of: airmail_model::Sequence(5),
+            as_of: Sequence(5),
             storage: Box::default(),
         });
         let answer = world.node.answer(&mut world.now, tag);
