@@ -255,3 +255,40 @@ fn a_topic_goes_with_the_last_of_its_logs() {
         assert!(world.refused(index).contains("not open"));
     }
 }
+
+#[test]
+fn a_reader_whose_beginning_is_gone_waits_for_the_answer_where_the_log_begins() {
+    let mut world = World::new();
+    let config = KafkaConfig {
+        recent_bytes: 0,
+        ..KafkaConfig::default()
+    };
+    world.node = Node::new(&world.cluster, config);
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    for _ in 0..5 {
+        world.append(0);
+    }
+    world.pass(Duration::from_secs(1));
+    world.cluster.set(&world.topic(), "retention.bytes", "200");
+    world.cluster.set_faults(Faults {
+        unanswered: 1000,
+        ..Faults::NONE
+    });
+    let r = world.node.read(log(0), u32::MAX);
+    let mut polls = 0;
+    loop {
+        world.node.poll(world.now);
+        polls += 1;
+        let next = world.node.storage.brokers().next();
+        if next.is_none_or(|next| next > world.now.mono) {
+            break;
+        }
+        assert!(polls < 100, "it is out of range over and over");
+    }
+    world.cluster.set_faults(Faults::NONE);
+    for _ in 0..5 {
+        world.pass(Duration::from_secs(1));
+    }
+    let heard = &world.node.heard[&r];
+    assert!(!heard.messages.is_empty() && heard.losses.is_empty());
+}
