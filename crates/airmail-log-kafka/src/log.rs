@@ -96,6 +96,8 @@ pub(crate) struct Log {
     pub(crate) sending: Sending,
     pub(crate) asking: Asking,
     pub(crate) readers: BTreeSet<ReaderKey>,
+    #[cfg(feature = "sabotage")]
+    pub(crate) bug: Option<crate::sabotage::Bug>,
 }
 
 impl Log {

@@ -96,9 +96,16 @@ pub(crate) struct Sending {
     progress: Mono,
     /// The highest offset that was reported.
     last: Option<Offset>,
+    #[cfg(feature = "sabotage")]
+    bug: Option<crate::sabotage::Bug>,
 }
 
 impl Sending {
+    #[cfg(feature = "sabotage")]
+    pub(crate) fn with_bug(self, bug: Option<crate::sabotage::Bug>) -> Sending {
+        Sending { bug, ..self }
+    }
+
     /// Bytes under way.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -273,6 +280,13 @@ impl Sending {
         seen: &Producers,
         read: Offset,
     ) -> Result<(Extent, AppendTime), Refusal> {
+        #[cfg(feature = "sabotage")]
+        if self.bug == Some(crate::sabotage::Bug::ReportRetriable)
+            && matches!(pending.fate, Fate::Reported(Err(_), _))
+        {
+            let retry_after = SLOW;
+            return Err(Refusal::Busy { retry_after });
+        }
         let result = match pending.fate {
             Fate::Refused(why) => return Err(why),
             Fate::UnderWay(_) => return Err(Refusal::OutcomeUnknown),
