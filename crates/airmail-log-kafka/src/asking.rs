@@ -49,6 +49,12 @@ impl Asking {
         self.begin()
     }
 
+    /// Whether it is being asked where the log begins now.
+    pub(crate) fn is_out_of_range(&self) -> bool {
+        let mut all = self.asked.iter().chain(&self.waiting);
+        all.any(|waiter| *waiter == Waiter::OutOfRange)
+    }
+
     /// Whether nobody is asked at the moment, because nobody has answered.
     pub(crate) fn is_resting(&self, now: Mono) -> bool {
         now < self.rests_until

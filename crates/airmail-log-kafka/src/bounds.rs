@@ -36,6 +36,13 @@ pub(crate) struct Arrival {
 
 impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn tell_bounds(&mut self, t: Tag, id: LogId) {
+        #[cfg(feature = "sabotage")]
+        if self.config.has_bug(crate::sabotage::Bug::CachedEnd)
+            && let Ok(log) = self.open_log(id)
+        {
+            let bounds = log.bounds(log.scan.next());
+            return self.out.push(Completion::Bounds { t, bounds });
+        }
         self.wait_or_refuse(t, id, Waiter::Bounds(t));
     }
 
@@ -91,6 +98,18 @@ impl<B: Brokers> KafkaStorage<B> {
             return;
         };
         match answer {
+            #[cfg(feature = "sabotage")]
+            Answer::Watermarks { high, .. }
+                if *high < log.scan.next()
+                    && self
+                        .config
+                        .has_bug(crate::sabotage::Bug::LowWatermarkTruncates) =>
+            {
+                let why = format!("partition {} was cut at offset {high}", log.partition);
+                let waiters = log.asking.give_up();
+                self.suspend_log(id, why.clone());
+                self.unanswered(id, waiters, &Refusal::Io(why));
+            }
             Answer::Watermarks { low, high } => {
                 log.kept_from(*low);
                 let waiters = log.asking.answered();

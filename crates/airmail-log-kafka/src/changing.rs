@@ -342,6 +342,12 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.empty(id, high);
                 Ok(())
             }
+            #[cfg(feature = "sabotage")]
+            (Step::Described, Answer::Failed(Failure::NoTopic))
+                if self.config.has_bug(crate::sabotage::Bug::MissingTopicMade) =>
+            {
+                self.make_again(id)
+            }
             (_, Answer::Failed(Failure::NoTopic)) => {
                 let name = topic.map_or_else(String::new, |topic| topic.to_string());
                 Err(Refusal::Io(format!("topic {name} is not there")))
@@ -411,6 +417,10 @@ impl<B: Brokers> KafkaStorage<B> {
             return self.follow(id, target.topics, low);
         }
         self.begin_scan(id, target.partition, target.topics, target.spec, low);
+        #[cfg(feature = "sabotage")]
+        if self.config.has_bug(crate::sabotage::Bug::HomeWithoutTable) {
+            self.scan_from_end(id, high);
+        }
         self.step(id, Step::Bounds);
         let read = self.logs.get(&id).map_or(high, |log| log.scan.next());
         self.arrive_at(id, high.max(read), crate::bounds::Arriving::Change);
@@ -462,5 +472,48 @@ impl<B: Brokers> KafkaStorage<B> {
         log.is_open = true;
         let bounds = log.bounds(high);
         self.end_change(id, Completion::Opened { t, bounds });
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl<B: Brokers> KafkaStorage<B> {
+    /// Begins to read a log at its end: a planted bug.
+    fn scan_from_end(&mut self, id: LogId, high: Offset) {
+        self.stop_scan(id);
+        if let Some(log) = self.logs.get_mut(&id) {
+            log.scan = crate::log::Scan::new(high, &self.config.statements);
+        }
+        self.consume_log(id);
+    }
+
+    /// Makes a topic that is not there, with its births, and describes it again: a planted bug.
+    fn make_again(&mut self, id: LogId) -> Result<(), Refusal> {
+        let (Some(target), true) = (self.target(id), id != LogId::SYSTEM) else {
+            return Err(Refusal::NoLog);
+        };
+        let topic = target.partition.topic.clone();
+        let create = Order::Create {
+            topic: topic.clone(),
+            partitions: target.topics.map_or(1, |topics| topics.logs),
+            replicas: self.config.replicas,
+            settings: crate::layout::log_settings(&self.config, &target.spec.retention),
+        };
+        self.order(Purpose::Nothing, create);
+        if let Some(topics) = target.topics {
+            let record = NewRecord {
+                key: None,
+                value: Some(topics.birth()),
+                sent_ms: self.wall_ms(),
+            };
+            let token = self.token(Purpose::Nothing);
+            if self
+                .brokers
+                .produce(token, &target.partition, record)
+                .is_err()
+            {
+                self.untoken(token);
+            }
+        }
+        Err(KafkaStorage::<B>::busy())
     }
 }

@@ -96,6 +96,8 @@ pub(crate) struct Log {
     pub(crate) sending: Sending,
     pub(crate) asking: Asking,
     pub(crate) readers: BTreeSet<ReaderKey>,
+    #[cfg(feature = "sabotage")]
+    pub(crate) bug: Option<crate::sabotage::Bug>,
 }
 
 impl Log {
@@ -133,7 +135,8 @@ impl Log {
         Bounds {
             first: first.number(),
             next: next.number(),
-            reach: next.number(),
+            // An old leader's end is lower than what others were given: no position lies too far beyond it.
+            reach: Sequence::MAX,
             incarnation: self.incarnation,
             first_time: contents.map(|(ms, _)| AppendTime(ms.saturating_mul(1000))),
             bytes: contents.map_or(0, |(_, bytes)| bytes),

@@ -103,6 +103,54 @@ impl ModelCluster {
         self.cluster.lock().set(topic, name, value);
     }
 
+    /// Cuts a client off for a while from the last poll on, of those that there are: the `n`th, counted round. Nothing
+    /// gets from it to the brokers or back; its questions are not answered in time.
+    pub fn cut_off(&self, n: usize, time: Duration) {
+        self.cluster.lock().cut_off(n, time);
+    }
+
+    /// Moves a partition to another leader, and isolates the one that it had: for a while from the last poll on that one
+    /// goes on to answer half of the questions and fetches, by what it knew.
+    pub fn isolate_leader(&self, partition: &Partition, time: Duration) {
+        let mut cluster = self.cluster.lock();
+        let until = cluster.now.mono.plus(time);
+        if let Some(partition) = cluster.partition(partition) {
+            partition.isolate_leader(until);
+        }
+    }
+
+    /// Ends all faults, and whatever of them lasts: partitions go on, clients are back, old leaders are gone.
+    pub fn calm(&self) {
+        self.cluster.lock().calm();
+    }
+
+    /// Every record that a partition was ever given, from the one with this index on, in order: also those that are no
+    /// longer there. A topic that is made again begins anew.
+    #[must_use]
+    pub fn history(&self, partition: &Partition, from: usize) -> Vec<Record> {
+        let mut cluster = self.cluster.lock();
+        let partition = cluster.partition(partition);
+        let history = partition.map(|p| p.history.iter().skip(from).cloned().collect());
+        history.unwrap_or_default()
+    }
+
+    /// Number of a topic's partitions; 0 where it is not there.
+    #[must_use]
+    pub fn partitions(&self, topic: &Topic) -> u16 {
+        let cluster = self.cluster.lock();
+        let topic = cluster.topics.get(topic);
+        topic.map_or(0, |topic| {
+            u16::try_from(topic.partitions.len()).unwrap_or(u16::MAX)
+        })
+    }
+
+    /// A partition's first offset; 0 where it is not there.
+    #[must_use]
+    pub fn low(&self, partition: &Partition) -> Offset {
+        let mut cluster = self.cluster.lock();
+        cluster.partition(partition).map_or(Offset(0), |p| p.low())
+    }
+
     /// Whether nothing is under way, for any client.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -1,10 +1,38 @@
 //! Bugs that the simulator plants, to see that it finds them. In no build but its own.
 
+use crate::producers::{Producers, RecordFacts};
+
 /// A bug to plant. Each is a mistake that is easily made on Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
+    /// A record is left out unless it is exactly the next of its producer: what was acknowledged behind a hole is lost.
+    HoleLeftOut,
+    /// An error in a delivery report is told as a refusal, after which the batch may be sent again.
+    ReportRetriable,
+    /// A record that was appended long after it was handed over is taken as any other.
+    StragglerTaken,
+    /// A log is served from its end on, before its beginning is read through: nobody knows what is a copy.
+    HomeWithoutTable,
+    /// A high watermark below what was read is taken for a truncation.
+    LowWatermarkTruncates,
+    /// Numbers without a message are told as removed by retention.
+    HoleIsRetention,
+    /// The birth record is not looked at: a topic that was made again gives its numbers once more.
+    BirthNotRead,
+    /// A topic that is not there is made again under its name.
+    MissingTopicMade,
+    /// The end that was read up to answers the question for a log's end.
+    CachedEnd,
     /// A statement about any life of a log is taken for one about this one, and is not compared with what is stored.
     StatementTrusted,
     /// Producers are forgotten by the node's clock, and not by the log.
     ForgottenByTimer,
+}
+
+/// Number of a record's first messages that are left out where only the next of a producer is taken.
+pub(crate) fn unless_next(known: &Producers, record: &RecordFacts) -> Option<u32> {
+    let stamp = record.stamp?;
+    let (epoch, last) = known.last(stamp.id)?;
+    let is_behind_hole = epoch == stamp.epoch && stamp.sequence.0 > last.saturating_add(1);
+    is_behind_hole.then_some(record.messages)
 }

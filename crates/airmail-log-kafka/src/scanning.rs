@@ -8,6 +8,8 @@ use crate::log::Log;
 use crate::place::Offset;
 use crate::producers::RecordFacts;
 use crate::reader::ReaderKey;
+#[cfg(feature = "sabotage")]
+use crate::sabotage::{Bug, unless_next};
 use crate::sending::Sending;
 use crate::storage::KafkaStorage;
 use airmail_log::{Completion, LogSpec, Refusal};
@@ -26,6 +28,9 @@ impl<B: Brokers> KafkaStorage<B> {
         spec: LogSpec,
         low: Offset,
     ) {
+        let sending = Sending::default();
+        #[cfg(feature = "sabotage")]
+        let sending = sending.with_bug(self.config.bug);
         let incarnation = self.life(id, topics.map_or(0, |topics| topics.nonce));
         let scan = self.scan_from(id, incarnation, low);
         let log = Log {
@@ -38,9 +43,11 @@ impl<B: Brokers> KafkaStorage<B> {
             suspended: None,
             low,
             scan,
-            sending: Sending::default(),
+            sending,
             asking: Asking::default(),
             readers: BTreeSet::new(),
+            #[cfg(feature = "sabotage")]
+            bug: self.config.bug,
         };
         self.logs.insert(id, log);
         self.consume_log(id);
@@ -238,7 +245,10 @@ impl Log {
         record: &Record,
         counts: &mut crate::storage::Counts,
     ) -> Result<(), String> {
-        if let Some(topics) = self.topics.filter(|_| record.offset == Offset(0)) {
+        let birth = self.topics.filter(|_| record.offset == Offset(0));
+        #[cfg(feature = "sabotage")]
+        let birth = birth.filter(|_| self.bug != Some(Bug::BirthNotRead));
+        if let Some(topics) = birth {
             if record.value.as_ref() != Some(&topics.birth()) {
                 let partition = &self.partition;
                 return Err(format!(
@@ -254,7 +264,7 @@ impl Log {
             self.scan.newest.push(Entry::lost(record));
             return Ok(());
         };
-        let left_out = self.scan.producers.take(&facts(record, &found.batch));
+        let left_out = self.verdict(&facts(record, &found.batch));
         if left_out > 0 {
             counts.left_out += u64::from(left_out);
             self.scan.marks.push(record.offset, left_out);
@@ -268,6 +278,25 @@ impl Log {
         }
         self.scan.newest.push(entry);
         Ok(())
+    }
+
+    /// Number of the next record's first messages that are left out.
+    fn verdict(&mut self, record: &RecordFacts) -> u32 {
+        #[cfg(feature = "sabotage")]
+        let record = &match self.bug {
+            Some(Bug::HoleLeftOut) => {
+                if let Some(left_out) = unless_next(&self.scan.producers, record) {
+                    return left_out;
+                }
+                *record
+            }
+            Some(Bug::StragglerTaken) => RecordFacts {
+                sent_ms: record.appended_ms,
+                ..*record
+            },
+            _ => *record,
+        };
+        self.scan.producers.take(record)
     }
 }
 

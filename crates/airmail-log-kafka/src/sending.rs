@@ -10,7 +10,8 @@
 //!   next.
 //! - An error in a report says nothing of what is stored, and no report in [`LIMIT`] neither. The batch, and everything of
 //!   that producer behind it, is of unknown outcome, and nothing more of that epoch is taken: else it could be stored once
-//!   more behind its successor, and be acknowledged though no reader will see it.
+//!   more behind its successor, and be acknowledged though no reader will see it. Whoever sends such a thing again hears
+//!   that its producer is unknown here, which begins a new epoch; an outcome that is told as unknown is asked for again.
 //! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
 //!
 //! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
@@ -96,9 +97,16 @@ pub(crate) struct Sending {
     progress: Mono,
     /// The highest offset that was reported.
     last: Option<Offset>,
+    #[cfg(feature = "sabotage")]
+    bug: Option<crate::sabotage::Bug>,
 }
 
 impl Sending {
+    #[cfg(feature = "sabotage")]
+    pub(crate) fn with_bug(self, bug: Option<crate::sabotage::Bug>) -> Sending {
+        Sending { bug, ..self }
+    }
+
     /// Bytes under way.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -143,11 +151,11 @@ impl Sending {
         };
         let sender = self.senders.entry(stamp.id).or_insert(new);
         sender.used = now;
-        if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
-            return Err(Refusal::OutcomeUnknown);
-        }
         if stamp.epoch < sender.epoch {
             return Err(Refusal::Fenced);
+        }
+        if sender.given_up.is_some_and(|epoch| stamp.epoch <= epoch) {
+            return Err(Refusal::UnknownProducer);
         }
         if stamp.epoch > sender.epoch {
             sender.epoch = stamp.epoch;
@@ -260,6 +268,13 @@ impl Sending {
     }
 
     fn judge(&mut self, pending: Pending) -> Result<(Extent, AppendTime), Refusal> {
+        #[cfg(feature = "sabotage")]
+        if self.bug == Some(crate::sabotage::Bug::ReportRetriable)
+            && matches!(pending.fate, Fate::Reported(Err(_)))
+        {
+            let retry_after = SLOW;
+            return Err(Refusal::Busy { retry_after });
+        }
         let result = match pending.fate {
             Fate::Refused(why) => return Err(why),
             Fate::UnderWay(_) => Err(Unstored("no report".into())),
@@ -414,11 +429,21 @@ mod tests {
         let unknown = || Err(Refusal::OutcomeUnknown);
         assert_eq!(world.report(tokens[1], false), [unknown(), unknown()]);
         for sequence in [1, 2, 3] {
-            assert_eq!(world.send(EPOCH, sequence), Err(Refusal::OutcomeUnknown));
+            assert_eq!(world.send(EPOCH, sequence), Err(Refusal::UnknownProducer));
         }
         let token = world.send(EPOCH + 1, 0).unwrap();
         assert_eq!(world.report(token, true), [Ok(4)]);
         assert!(world.send(EPOCH, 1).is_err(), "given up");
+    }
+
+    #[test]
+    fn below_an_epoch_that_is_over_the_older_ones_are_fenced() {
+        let mut world = World::new();
+        let token = world.send(7, 0).unwrap();
+        assert_eq!(world.report(token, false), [Err(Refusal::OutcomeUnknown)]);
+        assert_eq!(world.send(7, 1), Err(Refusal::UnknownProducer));
+        assert_eq!(world.send(6, 0), Err(Refusal::Fenced));
+        assert!(world.send(8, 0).is_ok());
     }
 
     #[test]
@@ -509,7 +534,7 @@ mod tests {
             (world.sending.deadline(), world.sending.bytes()),
             (None, 20)
         );
-        assert_eq!(world.send(EPOCH, 2), Err(Refusal::OutcomeUnknown));
+        assert_eq!(world.send(EPOCH, 2), Err(Refusal::UnknownProducer));
         assert_eq!(world.report(tokens[0], true), []);
         assert_eq!(world.report(tokens[1], false), []);
         assert_eq!(world.sending.bytes(), 0);

@@ -130,8 +130,7 @@ impl<B: Brokers> KafkaStorage<B> {
         logs.sort_unstable();
         logs.dedup();
         for log in logs {
-            if self.work.retries.contains_key(&log) {
-                // A consumer of it has just ended.
+            if self.is_looked_for(log) {
                 continue;
             }
             let own = self.sweeps.iter().position(|sweep| sweep.log == log);
@@ -161,6 +160,12 @@ impl<B: Brokers> KafkaStorage<B> {
                 }
             }
         }
+    }
+
+    /// Whether it is being asked, or will be soon, where a log begins: a sweep would be out of range again at once.
+    fn is_looked_for(&self, log: LogId) -> bool {
+        let of = self.logs.get(&log);
+        of.is_some_and(|of| of.asking.is_out_of_range()) || self.work.retries.contains_key(&log)
     }
 
     /// Ends the sweeps of logs whose readers have all come to the newest entries.

@@ -31,6 +31,13 @@ impl ModelBrokers {
     pub fn is_idle(&self) -> bool {
         self.cluster.lock().is_idle()
     }
+
+    /// When something happens next, for any client; a time that is over if something is to be told already. There is no
+    /// [`Waker`](airmail_log::Waker): whoever shares the cluster asks again after whatever the others have done.
+    #[must_use]
+    pub fn next(&self) -> Option<Mono> {
+        self.cluster.lock().next(self.id)
+    }
 }
 
 impl Drop for ModelBrokers {

@@ -63,6 +63,8 @@ pub(super) struct Client {
     pub(super) consumers: BTreeMap<ConsumerId, ModelConsumer>,
     /// Records not told.
     pub(super) produced: u64,
+    /// Until when nothing gets from it to the brokers, or back.
+    pub(super) cut_until: Mono,
 }
 
 /// The brokers.
@@ -180,6 +182,47 @@ impl Cluster {
         }
     }
 
+    /// Cuts a client off, of those that there are: the `n`th, counted round.
+    pub(super) fn cut_off(&mut self, n: usize, time: Duration) {
+        let until = self.now.mono.plus(time);
+        let count = self.clients.len().max(1);
+        if let Some(client) = self.clients.values_mut().nth(n % count) {
+            client.cut_until = client.cut_until.max(until);
+        }
+    }
+
+    pub(super) fn is_cut(&self, client: ClientId) -> Option<Mono> {
+        let until = self.clients.get(&client)?.cut_until;
+        (until > self.now.mono).then_some(until)
+    }
+
+    /// Ends whatever lasts. What has waited for its end happens now, in its order.
+    pub(super) fn calm(&mut self) {
+        self.faults = Faults::NONE;
+        let partitions = self.topics.values_mut().flat_map(|t| &mut t.partitions);
+        for partition in partitions {
+            partition.stopped_until = Mono(0);
+            partition.old_leader = None;
+        }
+        for client in self.clients.values_mut() {
+            client.cut_until = Mono(0);
+        }
+        let late = self.events.split_off(&(self.now.mono, u64::MAX));
+        for event in late.into_values() {
+            self.at(self.now.mono, event);
+        }
+        self.due.clear();
+    }
+
+    /// When something happens next: now, if a client has something to be told.
+    pub(super) fn next(&self, client: ClientId) -> Option<Mono> {
+        let told = self.clients.get(&client);
+        if told.is_some_and(|client| !client.told.is_empty()) {
+            return Some(self.now.mono);
+        }
+        self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
     /// Draws when a partition is compacted next, if its topic is compacted.
     pub(super) fn compact_later(&mut self, partition: &Partition) {
         let topic = self.topics.get(&partition.topic);
@@ -222,15 +265,41 @@ impl Cluster {
         }
     }
 
-    pub(super) fn remake(&mut self, topic: &Topic) {
-        if let Some(topic) = self.topics.get_mut(topic) {
+    /// Makes a topic again. Consumers that had got somewhere in the one before find out: the topic is not there for a
+    /// while, or its leader has not their epoch.
+    pub(super) fn remake(&mut self, name: &Topic) {
+        if let Some(topic) = self.topics.get_mut(name) {
             let count = topic.partitions.len();
             topic.partitions = vec![ModelPartition::default(); count];
         }
+        let is_missed = self.draw(2) == 0;
+        for client in self.clients.values_mut() {
+            for (id, consumer) in &mut client.consumers {
+                let has_begun = consumer.position > Offset(0) && !consumer.is_over;
+                if consumer.partition.topic != *name || !has_begun {
+                    continue;
+                }
+                consumer.is_over = true;
+                let consumer = *id;
+                client.told.push(if is_missed {
+                    let why = Failure::NoTopic;
+                    Told::Ended { consumer, why }
+                } else {
+                    let at = Offset(0);
+                    Told::Truncated { consumer, at }
+                });
+            }
+        }
+        self.fetch_anew(name);
     }
 
     pub(super) fn delete(&mut self, topic: &Topic) {
         self.topics.remove(topic);
+        self.fetch_anew(topic);
+    }
+
+    /// Has every consumer of a topic ask for what there is now.
+    fn fetch_anew(&mut self, topic: &Topic) {
         for (id, client) in &mut self.clients {
             let of_topic = client.consumers.iter_mut();
             for (consumer, _) in of_topic.filter(|(_, c)| c.partition.topic == *topic) {

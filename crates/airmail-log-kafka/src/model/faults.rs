@@ -26,6 +26,8 @@ pub struct Faults {
     pub unanswered: u16,
     /// Records that are refused at once because the queue is full.
     pub full: u16,
+    /// Records before which an offset holds nothing that a consumer is given, as behind a marker of a transaction.
+    pub holes: u16,
 }
 
 impl Faults {
@@ -41,5 +43,6 @@ impl Faults {
         old_answers: 0,
         unanswered: 0,
         full: 0,
+        holes: 0,
     };
 }

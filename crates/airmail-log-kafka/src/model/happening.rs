@@ -1,7 +1,7 @@
 //! Events of the model: what each does to the brokers, and to whom it is told.
 
 use super::cluster::{ClientId, Cluster, Event, ModelTopic};
-use super::partition::ModelPartition;
+use super::partition::{ModelPartition, OldLeader};
 use crate::brokers::{
     Answer, ConsumerId, Described, Failure, NewRecord, Order, Partition, Produced, Question,
     Settings, Taken, Token, Told, Unstored,
@@ -21,6 +21,9 @@ impl Cluster {
                 record,
             } => self.append(number, (client, token), partition, record),
             Event::Tell(id, told) => {
+                if let (Some(back), Told::Produced { .. }) = (self.is_cut(id), &told) {
+                    return self.put_off(number, back, Event::Tell(id, told));
+                }
                 if let Some(client) = self.clients.get_mut(&id) {
                     client.produced -= u64::from(matches!(told, Told::Produced { .. }));
                     if client.produced == 0 {
@@ -31,7 +34,8 @@ impl Cluster {
             }
             Event::Fetch(client, consumer) => self.fetch(client, consumer),
             Event::Ask(client, token, about, question) => {
-                if let Some(answer) = self.question(&about, question) {
+                let is_cut = self.is_cut(client).is_some();
+                if let Some(answer) = self.question(&about, question).filter(|_| !is_cut) {
                     self.tell(client, Told::Answered { token, answer });
                 } else {
                     let at = self.now.mono.plus(Duration::from_millis(500));
@@ -40,7 +44,18 @@ impl Cluster {
                 }
             }
             Event::Order(client, token, order) => {
-                let answer = self.carry_out(order);
+                let is_cut = self.is_cut(client).is_some();
+                // Cut off, nobody knows whether it has got there.
+                let answer = if is_cut && self.draw(2) == 0 {
+                    Answer::Failed(Failure::TimedOut)
+                } else {
+                    self.carry_out(order)
+                };
+                let answer = if is_cut {
+                    Answer::Failed(Failure::TimedOut)
+                } else {
+                    answer
+                };
                 self.tell(client, Told::Answered { token, answer });
             }
         }
@@ -64,6 +79,9 @@ impl Cluster {
             return self.report(client, token, &to, Err(Unstored("no such topic".into())));
         };
         let stopped = partition.stopped_until;
+        // What is no longer anybody's is with the brokers already.
+        let cut = token.and_then(|_| self.is_cut(client)).unwrap_or_default();
+        let stopped = stopped.max(cut);
         if stopped > now {
             let append = Event::Append {
                 client,
@@ -84,11 +102,18 @@ impl Cluster {
         if is_failing && self.is_lost(client, &to) {
             return self.report(client, token, &to, Err(Unstored("lost".into())));
         }
-        let again = (token.is_some() && self.happens(self.faults.twice)).then(|| record.clone());
+        let is_twice = token.is_some() && self.happens(self.faults.twice);
+        let is_behind_hole = self.happens(self.faults.holes);
         let Some(partition) = self.partition(&to) else {
             // Input: a topic that was deleted.
             return;
         };
+        // A birth record is the first that there is, and nobody sends it again.
+        let is_first = partition.high() == Offset(0);
+        let again = (is_twice && !is_first).then(|| record.clone());
+        if is_behind_hole && !is_first {
+            partition.skip();
+        }
         let produced = partition.append(record, clock_ms);
         self.compact_later(&to);
         if let Some(record) = again {
@@ -166,10 +191,20 @@ impl Cluster {
             return;
         };
         let now = self.now.mono;
+        let old = self.old_leader(&of).filter(|_| self.draw(2) == 0);
+        let is_old = old.is_some();
+        let cut = self.is_cut(client).unwrap_or_default();
         let state = self.partition(&of);
-        let state = state.map(|p| (p.low(), p.high(), p.stopped_until));
+        let state = state.map(|p| {
+            let (low, high) = p.bounds(now, is_old);
+            (low, high, p.stopped_until.max(cut))
+        });
         if let Some((.., until)) = state.filter(|(.., until)| *until > now) {
             return self.at(until, Event::Fetch(client, id));
+        }
+        if let Some(old) = old {
+            // It asks on, and finds the other leader in the end.
+            self.at(old.until, Event::Fetch(client, id));
         }
         let Some(of) = self.clients.get_mut(&client) else {
             // Input: a client that has died, or has stopped its consumer.
@@ -179,7 +214,7 @@ impl Cluster {
             // Input: a client that has died, or has stopped its consumer.
             return;
         };
-        consumer.is_fetching = false;
+        consumer.is_fetching = is_old;
         if consumer.is_over {
             return;
         }
@@ -252,8 +287,16 @@ impl Cluster {
         true
     }
 
+    /// The old leader of a partition, if there is one: half of what is asked comes to it.
+    fn old_leader(&mut self, partition: &Partition) -> Option<OldLeader> {
+        let now = self.now.mono;
+        let old = self.partition(partition).and_then(|p| p.old_leader);
+        old.filter(|old| old.until > now)
+    }
+
     /// The leader's answer, or nothing from a leader that is stopped.
     fn question(&mut self, about: &Partition, question: Question) -> Option<Answer> {
+        let is_of_old = self.old_leader(about).is_some() && self.draw(2) == 0;
         let is_old = self.happens(self.faults.old_answers);
         let is_lost = self.happens(self.faults.unanswered);
         let back = self.draw(3);
@@ -267,7 +310,7 @@ impl Cluster {
         }
         Some(match question {
             Question::Watermarks => {
-                let (low, mut high) = (partition.low(), partition.high());
+                let (low, mut high) = partition.bounds(now, is_of_old);
                 if is_old {
                     high = Offset(high.0.saturating_sub(back)).max(low);
                 }

@@ -11,10 +11,22 @@ const UNCOMPACTED: usize = 4;
 /// Time for which a compaction leaves the removal of a key as a record, in milliseconds, as `delete.retention.ms` has it.
 const REMOVAL_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// A leader that was, and does not know it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OldLeader {
+    /// Until when it answers whoever still asks it.
+    pub(super) until: Mono,
+    pub(super) low: Offset,
+    pub(super) high: Offset,
+}
+
 /// A partition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelPartition {
     pub(super) records: VecDeque<Record>,
+    /// Every record that was ever stored.
+    pub(super) history: Vec<Record>,
+    pub(super) old_leader: Option<OldLeader>,
     low: u64,
     high: u64,
     /// Distance of the leader's clock from true time, in milliseconds.
@@ -39,15 +51,41 @@ impl ModelPartition {
             offset: Offset(self.high),
             appended_ms: clock_ms + self.skew_ms,
         };
-        self.records.push_back(Record {
+        let record = Record {
             offset: produced.offset,
             appended_ms: produced.appended_ms,
             sent_ms: Some(record.sent_ms),
             key: record.key,
             value: record.value,
-        });
+        };
+        self.history.push(record.clone());
+        self.records.push_back(record);
         self.high += 1;
         produced
+    }
+
+    /// Leaves an offset without a record.
+    pub(super) fn skip(&mut self) {
+        self.high += 1;
+    }
+
+    /// Leaves the leader as it is to whoever still asks it, while another one goes on.
+    pub(super) fn isolate_leader(&mut self, until: Mono) {
+        self.old_leader = Some(OldLeader {
+            until,
+            low: self.low(),
+            high: self.high(),
+        });
+    }
+
+    /// The first offset and the high watermark as a leader knows them: the present one, or one that was.
+    pub(super) fn bounds(&mut self, now: Mono, is_old: bool) -> (Offset, Offset) {
+        let old = self.old_leader.filter(|old| old.until > now);
+        self.old_leader = old;
+        match old.filter(|_| is_old) {
+            Some(old) => (old.low, old.high),
+            None => (self.low(), self.high()),
+        }
     }
 
     /// The first record from an offset on.

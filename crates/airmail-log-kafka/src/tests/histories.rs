@@ -83,7 +83,7 @@ impl Client {
                 }
                 Completion::Refused { why, .. } => match why {
                     Refusal::Busy { .. } | Refusal::OutOfOrder { .. } => self.is_refused = true,
-                    Refusal::OutcomeUnknown => self.is_unknown = true,
+                    Refusal::OutcomeUnknown | Refusal::UnknownProducer => self.is_unknown = true,
                     other => panic!("{other:?}"),
                 },
                 other => panic!("{other:?}"),
@@ -236,6 +236,7 @@ impl World {
             old_answers: 50,
             unanswered: 20,
             full: 20,
+            holes: 20,
         }
     }
 

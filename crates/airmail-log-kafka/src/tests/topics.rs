@@ -7,7 +7,7 @@ use crate::model::{Faults, ModelCluster};
 use crate::place::Offset;
 use airmail_log::conformance::{Maker, log};
 use airmail_log::{Call, Completion, Origin, Refusal};
-use airmail_model::{Now, Provisions};
+use airmail_model::{Now, Provisions, Sequence};
 use std::time::Duration;
 
 struct World {
@@ -198,7 +198,10 @@ fn an_old_leader_that_says_less_makes_no_loss() {
     for _ in 0..20 {
         let tag = world.node.call(|t| Call::Bounds { t, log: log(0) });
         match world.node.answer(&mut world.now, tag) {
-            Completion::Bounds { bounds, .. } => assert_eq!(bounds.next, Offset(6).number()),
+            Completion::Bounds { bounds, .. } => {
+                assert_eq!(bounds.next, Offset(6).number());
+                assert_eq!(bounds.reach, Sequence::MAX, "no position is beyond the log");
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -243,7 +246,7 @@ fn a_topic_goes_with_the_last_of_its_logs() {
         let tag = world.node.call(|t| Call::Delete {
             t,
             log: log(index),
-            as_of: airmail_model::Sequence(5),
+            as_of: Sequence(5),
             origin: Box::default(),
         });
         let answer = world.node.answer(&mut world.now, tag);
@@ -281,7 +284,7 @@ impl World {
             let tag = self.node.call(|t| Call::Delete {
                 t,
                 log: log(index),
-                as_of: airmail_model::Sequence(5),
+                as_of: Sequence(5),
                 origin,
             });
             let answer = self.node.answer(&mut self.now, tag);
@@ -342,4 +345,41 @@ fn what_is_withdrawn_is_deleted_in_both_lanes() {
         assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
         assert!(world.lanes().is_empty(), "{:?}", world.lanes());
     }
+}
+
+#[test]
+fn a_reader_whose_beginning_is_gone_waits_for_the_answer_where_the_log_begins() {
+    let mut world = World::new();
+    let config = KafkaConfig {
+        recent_bytes: 0,
+        ..KafkaConfig::default()
+    };
+    world.node = Node::new(&world.cluster, config);
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    for _ in 0..5 {
+        world.append(0);
+    }
+    world.pass(Duration::from_secs(1));
+    world.cluster.set(&world.topic(), "retention.bytes", "200");
+    world.cluster.set_faults(Faults {
+        unanswered: 1000,
+        ..Faults::NONE
+    });
+    let r = world.node.read(log(0), u32::MAX);
+    let mut polls = 0;
+    loop {
+        world.node.poll(world.now);
+        polls += 1;
+        let next = world.node.storage.brokers().next();
+        if next.is_none_or(|next| next > world.now.mono) {
+            break;
+        }
+        assert!(polls < 100, "it is out of range over and over");
+    }
+    world.cluster.set_faults(Faults::NONE);
+    for _ in 0..5 {
+        world.pass(Duration::from_secs(1));
+    }
+    let heard = &world.node.heard[&r];
+    assert!(!heard.messages.is_empty() && heard.losses.is_empty());
 }

@@ -10,7 +10,8 @@ use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::ends::Asked;
 use crate::invariants::{Checked, Violation, complete, durable_first};
-use crate::ledger::Ledger;
+use crate::ledger::{Harm, Ledger};
+use crate::message::identify;
 use crate::plant::Plant;
 use crate::shape::popular;
 use airmail_client::core::{
@@ -279,6 +280,27 @@ impl Client {
                 let detail = format!("{who} is told of {event:?} after its end");
                 return Err(Violation::new("G2 nothing comes after the end", detail));
             };
+            if let Some(harm) = ledger.harm_of(watch.log) {
+                match &event {
+                    Event::Messages(arrived) => {
+                        self.unconsumed += arrived.cost;
+                        let is_gone = harm == Harm::Gone;
+                        let messages = arrived.iter().filter(|_| is_gone);
+                        for (number, record) in messages {
+                            let id = identify(record.payload).map(|(id, _)| id);
+                            let place = (arrived.log, Incarnation(0), number);
+                            ledger
+                                .numbers
+                                .see(place, id.unwrap_or_default(), "delivered")?;
+                        }
+                    }
+                    Event::Status(State::Complete { .. } | State::Failed(_)) => {
+                        self.watches.remove(&key);
+                    }
+                    Event::Status(_) | Event::Gap(_) => {}
+                }
+                continue;
+            }
             match event {
                 Event::Messages(arrived) => {
                     self.unconsumed += arrived.cost;
@@ -399,7 +421,8 @@ impl Client {
     /// Whether every subscription to some logs has been told of all that is acknowledged, but for what
     /// lies beyond what can be known here.
     pub(super) fn has_everything(&self, ledger: &Ledger, of: impl Fn(LogId) -> bool) -> bool {
-        let mut watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        let watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        let mut watches = watches.filter(|(_, watch)| ledger.harm_of(watch.log).is_none());
         watches.all(|(key, watch)| {
             let next = self
                 .core

@@ -1,6 +1,7 @@
 //! The storage of a node that has clients: that of a shard of one process, that of a gateway of several towers, that of a
-//! node of a tree, or a handle of logs that many write to.
+//! node of a tree, a handle of logs that many write to, or the core on Kafka.
 
+use super::kafka_node::KafkaNode;
 use super::plug::NearPlug;
 use super::wire::SimPort;
 use crate::files::SimFiles;
@@ -23,6 +24,7 @@ pub(super) enum NodeStorage {
     Root(HostedStorage<JournalStorage<SimFiles>>),
     Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
     Writer(LogsHandle),
+    Kafka(Box<KafkaNode>),
 }
 
 impl NodeStorage {
@@ -33,6 +35,7 @@ impl NodeStorage {
             NodeStorage::Root(storage) => storage,
             NodeStorage::Below(storage) => storage,
             NodeStorage::Writer(storage) => storage,
+            NodeStorage::Kafka(storage) => storage.as_ref(),
         }
     }
 
@@ -43,6 +46,7 @@ impl NodeStorage {
             NodeStorage::Root(storage) => storage,
             NodeStorage::Below(storage) => storage,
             NodeStorage::Writer(storage) => storage,
+            NodeStorage::Kafka(storage) => storage.as_mut(),
         }
     }
 }

@@ -8,14 +8,16 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::{Checked, Violation, durable_first};
-use crate::ledger::{Acked, Ledger};
+use crate::ledger::{Acked, Harm, Ledger};
 use crate::message::MessageId;
 use crate::plant::Plant;
 use crate::shape::{Shape, popular};
 use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
 };
-use airmail_model::{ErrorCode, Incarnation, Lane, Now, ProducerEpoch, ProducerId, TopicName};
+use airmail_model::{
+    ErrorCode, Incarnation, Lane, LogId, Now, ProducerEpoch, ProducerId, TopicName,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -124,9 +126,22 @@ impl Publisher {
         Ok(false)
     }
 
-    /// Whether everything published has been settled.
-    pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.core.is_idle()
+    /// Whether everything published has been settled, but for what is of logs that were harmed.
+    pub(super) fn is_idle(&self, ledger: &Ledger) -> bool {
+        let is_harmed = |id: &MessageId| {
+            let entry = ledger.get(*id);
+            entry.is_some_and(|entry| ledger.harm_of(entry.log).is_some())
+        };
+        if self.open.is_empty() {
+            return self.core.is_idle();
+        }
+        self.open.iter().all(is_harmed)
+    }
+
+    /// Logs for which it waits.
+    pub(super) fn waits_for(&self, ledger: &Ledger) -> BTreeSet<LogId> {
+        let entries = self.open.iter().filter_map(|id| ledger.get(*id));
+        entries.map(|entry| entry.log).collect()
     }
 
     /// Takes in what has become of messages, and gives what is to be sent.
@@ -227,6 +242,16 @@ fn settle_one(
         if ack.held.synced < entry.durability {
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
+        }
+        match ledger.harm_of(entry.log) {
+            Some(Harm::Cut) => continue,
+            // It was there, before the harm.
+            Some(Harm::Gone) => {
+                let told = (ack.extent.first.plus(offset as u64), ack.appended);
+                ledger.place(id, told)?;
+                continue;
+            }
+            None => {}
         }
         durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;
         let told = (ack.extent.first.plus(offset as u64), ack.appended);
