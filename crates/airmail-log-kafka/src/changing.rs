@@ -5,8 +5,8 @@
 //! deleted, that a life was begun are rows in the topic of rows. A topic that is not there is never made here: a log
 //! whose topic is gone is refused by its topic's name.
 
-use crate::brokers::{Answer, Brokers, Failure, NewRecord, Order, Partition, Question};
-use crate::layout::{MapTopics, check, meta_topic, retention_settings};
+use crate::brokers::{Answer, Brokers, Failure, NewRecord, Order, Partition};
+use crate::layout::{MapTopics, meta_topic};
 use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
@@ -360,72 +360,6 @@ impl<B: Brokers> KafkaStorage<B> {
         }
     }
 
-    fn described(&mut self, id: LogId, found: &crate::brokers::Described) -> Result<(), Refusal> {
-        let Some(target) = self.target(id) else {
-            return Err(Refusal::NoLog);
-        };
-        let topic = &target.partition.topic;
-        let partitions = target.partition.number.0 + 1;
-        check(&self.config, topic, found, partitions).map_err(Refusal::Io)?;
-        let settings = retention_settings(&target.spec.retention);
-        let is_kept = settings
-            .iter()
-            .all(|(name, value)| found.settings.get(name) == Some(value));
-        if target.is_old || is_kept {
-            return self.write_spec(id);
-        }
-        let topic = topic.clone();
-        self.step(id, Step::Altered);
-        self.order(Purpose::Change(id), Order::Alter { topic, settings });
-        Ok(())
-    }
-
-    fn write_spec(&mut self, id: LogId) -> Result<(), Refusal> {
-        let Some(target) = self.target(id) else {
-            return Err(Refusal::NoLog);
-        };
-        let (as_of, epoch) = (target.spec.as_of, target.spec.epoch);
-        let rows = self.rows.of(id);
-        let is_deleted = rows.deleted.is_some_and(|deleted| deleted >= as_of);
-        if rows.spec >= Some((as_of, epoch)) && !is_deleted {
-            self.attach(id);
-            return Ok(());
-        }
-        self.write(id, Statement::Spec { as_of, epoch })
-    }
-
-    /// Has the log read, if it is not.
-    fn attach(&mut self, id: LogId) {
-        if self.logs.contains_key(&id) {
-            self.step(id, Step::Bounds);
-            return self.wait_for_bounds(id, crate::asking::Waiter::Change);
-        }
-        if let Some(target) = self.target(id) {
-            self.step(id, Step::Begun);
-            self.ask(Purpose::Change(id), &target.partition, Question::Watermarks);
-        }
-    }
-
-    fn begin_log(&mut self, id: LogId, low: Offset, high: Offset) {
-        let Some(target) = self.target(id) else {
-            // Input: a log that was deleted meanwhile.
-            return;
-        };
-        let has_followed = self.work.stating.followed.remove(&id);
-        if !has_followed && !self.is_reached(id, target.topics, low) {
-            self.step(id, Step::Following);
-            return self.follow(id, target.topics, low);
-        }
-        self.begin_scan(id, target.partition, target.topics, target.spec, low);
-        #[cfg(feature = "sabotage")]
-        if self.config.has_bug(crate::sabotage::Bug::HomeWithoutTable) {
-            self.scan_from_end(id, high);
-        }
-        self.step(id, Step::Bounds);
-        let read = self.logs.get(&id).map_or(high, |log| log.scan.next());
-        self.arrive_at(id, high.max(read), crate::bounds::Arriving::Change);
-    }
-
     /// The log's bounds are known, for the change that waits for them: its end is `high`.
     pub(crate) fn change_bounded(&mut self, id: LogId, high: Offset) {
         let changes = self.work.changes.get(&id);
@@ -449,71 +383,5 @@ impl<B: Brokers> KafkaStorage<B> {
             Change::Trim(_, before) => self.trim_below(id, before, high),
             Change::Delete(..) => bug!("{id}: a deletion asks for no bounds"),
         }
-    }
-
-    fn opened_at(&mut self, id: LogId, t: Tag, high: Offset) {
-        let target = self.target(id);
-        let Some(log) = self.logs.get_mut(&id) else {
-            // Input: a log that was deleted meanwhile.
-            return self.refuse_change(id, Refusal::NoLog);
-        };
-        if let Some(why) = log.suspended.clone() {
-            if !log.is_open {
-                self.close_log(id, &Refusal::NoLog);
-            }
-            return self.refuse_change(id, Refusal::Io(why));
-        }
-        if log.scan.awaited.is_some() && !log.is_open {
-            return self.refuse_change(id, KafkaStorage::<B>::busy());
-        }
-        if let Some(target) = target {
-            log.spec = target.spec;
-        }
-        log.is_open = true;
-        let bounds = log.bounds(high);
-        self.end_change(id, Completion::Opened { t, bounds });
-    }
-}
-
-#[cfg(feature = "sabotage")]
-impl<B: Brokers> KafkaStorage<B> {
-    /// Begins to read a log at its end: a planted bug.
-    fn scan_from_end(&mut self, id: LogId, high: Offset) {
-        self.stop_scan(id);
-        if let Some(log) = self.logs.get_mut(&id) {
-            log.scan = crate::log::Scan::new(high, &self.config.statements);
-        }
-        self.consume_log(id);
-    }
-
-    /// Makes a topic that is not there, with its births, and describes it again: a planted bug.
-    fn make_again(&mut self, id: LogId) -> Result<(), Refusal> {
-        let (Some(target), true) = (self.target(id), id != LogId::SYSTEM) else {
-            return Err(Refusal::NoLog);
-        };
-        let topic = target.partition.topic.clone();
-        let create = Order::Create {
-            topic: topic.clone(),
-            partitions: target.topics.map_or(1, |topics| topics.logs),
-            replicas: self.config.replicas,
-            settings: crate::layout::log_settings(&self.config, &target.spec.retention),
-        };
-        self.order(Purpose::Nothing, create);
-        if let Some(topics) = target.topics {
-            let record = NewRecord {
-                key: None,
-                value: Some(topics.birth()),
-                sent_ms: self.wall_ms(),
-            };
-            let token = self.token(Purpose::Nothing);
-            if self
-                .brokers
-                .produce(token, &target.partition, record)
-                .is_err()
-            {
-                self.untoken(token);
-            }
-        }
-        Err(KafkaStorage::<B>::busy())
     }
 }

@@ -37,6 +37,7 @@ mod looking;
 pub mod marks;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
+mod opening;
 pub mod place;
 pub mod producers;
 mod provisioning;

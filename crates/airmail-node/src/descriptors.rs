@@ -18,7 +18,7 @@ const OF_STORAGE: u64 = 160;
 const OF_MEMORY: u64 = 0;
 /// Links to each shard of the node that has the storage, which has at most so many.
 const OF_LINKS: u64 = 64;
-/// Of a shard's clients of Kafka: some ten of them, each with connections to up to eight brokers.
+/// Files of a shard's clients of Kafka: some ten of them, each with connections to up to eight brokers.
 const OF_KAFKA: u64 = 128;
 /// Beside their connections: a file with its journal, or one more connection while one is made.
 const OF_MAILBOXES: u64 = 8;

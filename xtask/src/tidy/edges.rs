@@ -84,6 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-flow",
             "airmail-link",
             "airmail-log",
+            "airmail-log-kafka",
             "airmail-mailbox",
             "airmail-membership",
             "airmail-model",

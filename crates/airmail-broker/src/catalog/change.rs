@@ -57,7 +57,7 @@ pub(super) enum Change {
         id: NamespaceId,
         name: String,
         spec: NamespaceSpec,
-        /// What its storage has made for it beforehand.
+        /// Provisions that its storage has made for it beforehand.
         provisions: Provisions,
     },
     /// It is to be kept otherwise.

@@ -44,6 +44,7 @@ impl Turnstile {
         now: Instant,
     ) -> Option<NewRecord> {
         let Some(standing) = self.standings.get_mut(partition) else {
+            // Input: the first record that there is of the partition.
             self.standings.insert(
                 partition.clone(),
                 Standing {

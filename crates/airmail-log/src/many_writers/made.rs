@@ -1,4 +1,5 @@
-//! What the logs have made before their namespaces are there: nothing but a number each, which has to be brought along.
+//! Things that the logs have made before their namespaces are there: nothing but a number each, which has to be brought
+//! along.
 
 use crate::contract::Refusal;
 use airmail_model::{LogId, NamespaceId, Provisions, bug};

@@ -66,7 +66,7 @@ impl TowerDesk {
         let _ = self.home.set((Handle::current(), stop.clone()));
     }
 
-    /// What is new, for the storage.
+    /// News for the storage.
     pub(crate) fn take(&self) -> TowerNews {
         let mut news = self.news.lock();
         TowerNews {

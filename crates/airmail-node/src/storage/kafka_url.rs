@@ -166,7 +166,7 @@ impl fmt::Display for KafkaUrl {
 }
 
 impl fmt::Debug for KafkaUrl {
-    /// As it is displayed: without the properties' values.
+    /// Shows it as it is displayed: without the properties' values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

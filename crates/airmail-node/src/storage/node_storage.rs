@@ -46,13 +46,13 @@ pub(crate) struct NodeStorage {
     pub(crate) hosting: Option<Hosting>,
     /// The cluster's member that this node is, if it is of one.
     pub(crate) joined: Option<Joined>,
-    /// Whoever is to know of other towers, where several nodes may have the same logs.
+    /// The part that is to know of other towers, where several nodes may have the same logs.
     pub(crate) other_towers: Option<OtherTowers>,
     /// Number of the node.
     pub(crate) node: NodeId,
 }
 
-/// Whoever is to know of other towers.
+/// The part of a node that is to know of other towers.
 pub(crate) enum OtherTowers {
     /// A gateway spreads its logs over them.
     Followed(Box<TowerFollower>),

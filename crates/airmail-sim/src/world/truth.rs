@@ -80,7 +80,7 @@ impl Truth {
         }
     }
 
-    /// What is given of a log, from the part with this index on, and the index to go on with.
+    /// Everything that is given of a log, from the part with this index on, and the index to go on with.
     pub(super) fn given(&mut self, log: LogId, from: usize) -> (&[Stored], usize) {
         self.refresh(log);
         let given = self.logs.get(&log).map(|log| log.given.as_slice());

@@ -121,7 +121,7 @@ impl Kafka {
         tuning::retention(chance, 4, 2_000..=20_000, 100_000..=300_000)
     }
 
-    /// What every reader has to be given.
+    /// Everything that readers have to be given.
     pub(in crate::world) fn truth(&self) -> Arc<Mutex<Truth>> {
         Arc::clone(&self.truth)
     }
