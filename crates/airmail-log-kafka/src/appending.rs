@@ -38,6 +38,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let (has_room, is_closing) = (self.has_room(id, bytes), self.work.is_closing);
         let (now, sent_ms) = (self.now.mono, self.wall_ms());
         let log = self.open_log(id)?;
+        let floor = log.scan.next();
         // The producer's place is noted first: what is behind a batch that is refused now is above the next.
         let admitted = match batch.producer() {
             Some(stamp) => log.sending.admit(stamp, &log.scan.producers, now),
@@ -71,6 +72,7 @@ impl<B: Brokers> KafkaStorage<B> {
             messages: batch.numbers(),
             bytes,
             sent_ms,
+            floor,
         };
         let log = self.open_log(id)?;
         log.sending.handed_over(t, append, now);
@@ -121,14 +123,15 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
-        log.sending.answer(held, now, &mut self.out);
+        let seen = (&log.scan.producers, log.scan.next());
+        log.sending.answer(held, seen, now, &mut self.out);
         match log.sending.deadline() {
             Some(at) => self.work.awaited.insert(id, at),
             None => self.work.awaited.remove(&id),
         };
     }
 
-    /// Answers appends whose records are not reported in time.
+    /// Answers appends whose records are not reported, or not read, in time.
     pub(crate) fn give_up_waiting(&mut self) {
         let awaited = self.work.awaited.iter();
         let due = awaited.filter(|(_, at)| **at <= self.now.mono);

@@ -119,6 +119,9 @@ impl<B: Brokers> KafkaStorage<B> {
         }
         self.read_on(id, since);
         self.stirred.insert(id);
+        if self.work.awaited.contains_key(&id) {
+            self.answer_appends(id);
+        }
         has_more
     }
 
@@ -188,8 +191,9 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         self.work.under_way_bytes -= log.sending.bytes();
         log.sending.give_up();
+        let seen = (&log.scan.producers, log.scan.next());
         let held = self.config.durability();
-        log.sending.answer(held, self.now.mono, &mut self.out);
+        log.sending.answer(held, seen, self.now.mono, &mut self.out);
         self.work.awaited.remove(&id);
         let waiters = log.asking.give_up();
         self.unanswered(id, waiters, why);

@@ -12,7 +12,12 @@
 //!   that producer behind it, is of unknown outcome, and nothing more of that epoch is taken: else it could be stored once
 //!   more behind its successor, and be acknowledged though no reader will see it. Whoever sends such a thing again hears
 //!   that its producer is unknown here, which begins a new epoch; an outcome that is told as unknown is asked for again.
-//! - A report of an offset that is not above the one before it, or of a record that is stale, acknowledges nothing.
+//! - A report of an offset that is not above the one before it, or that was read before the record was handed over, or of a
+//!   record that is stale, acknowledges nothing: the partition is another than it was.
+//! - A producer's batch is acknowledged when the log is *read through* to its record, and shows that it is held: there,
+//!   or in a copy before. A client that has come from another node sends again what it has no answer for; if the other
+//!   one's copies are in another order than they were sent, the one that is stored here is left out, for its successor
+//!   was first. If that, or the reading itself, does not come in [`PROOF`], the outcome is unknown.
 //!
 //! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
 //! before it, and is judged only then.
@@ -37,6 +42,8 @@ const SENDERS_MAX: usize = 100_000;
 pub(crate) const LOG_BYTES_MAX: u64 = 8 << 20;
 /// Longest time that an append waits for its report: longer than any client waits.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Longest time from a report until the log is read through to its record.
+const PROOF: Duration = Duration::from_secs(10);
 /// Time without a report after which a log counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
 /// Microseconds of a millisecond.
@@ -58,7 +65,7 @@ struct Sender {
 #[derive(Debug)]
 enum Fate {
     UnderWay(Token),
-    Reported(Result<Produced, Unstored>),
+    Reported(Result<Produced, Unstored>, Mono),
     Refused(Refusal),
 }
 
@@ -70,6 +77,8 @@ struct Pending {
     messages: u32,
     bytes: u64,
     sent_ms: i64,
+    /// It is stored at this offset or above: what is below was read before.
+    floor: Offset,
     /// When it is of unknown outcome without a report.
     until: Mono,
 }
@@ -82,6 +91,8 @@ pub(crate) struct HandedOver {
     pub(crate) messages: u32,
     pub(crate) bytes: u64,
     pub(crate) sent_ms: i64,
+    /// The log is read through to here.
+    pub(crate) floor: Offset,
 }
 
 /// Appends of one log.
@@ -193,6 +204,7 @@ impl Sending {
             messages: append.messages,
             bytes: append.bytes,
             sent_ms: append.sent_ms,
+            floor: append.floor,
             until: now.plus(LIMIT),
         });
     }
@@ -206,6 +218,7 @@ impl Sending {
             messages: 0,
             bytes: 0,
             sent_ms: 0,
+            floor: Offset(0),
             until: Mono::NEVER,
         });
     }
@@ -221,7 +234,7 @@ impl Sending {
             |pending: &&mut Pending| matches!(pending.fate, Fate::UnderWay(of) if of == token);
         if let Some(pending) = self.pending.iter_mut().find(is_of) {
             self.bytes = self.bytes.saturating_sub(pending.bytes);
-            pending.fate = Fate::Reported(result);
+            pending.fate = Fate::Reported(result, now);
         } else if let Some(bytes) = self.late.remove(&token) {
             self.bytes = self.bytes.saturating_sub(bytes);
         } else {
@@ -232,21 +245,33 @@ impl Sending {
         true
     }
 
-    /// Gives the answers that are due, in the order of the calls.
-    pub(crate) fn answer(&mut self, held: Durability, now: Mono, out: &mut Vec<Completion>) {
+    /// Gives the answers that are due, in the order of the calls. `seen` is what the log shows before `read`.
+    pub(crate) fn answer(
+        &mut self,
+        held: Durability,
+        (seen, read): (&Producers, Offset),
+        now: Mono,
+        out: &mut Vec<Completion>,
+    ) {
         while let Some(pending) = self.pending.front() {
-            if let Fate::UnderWay(token) = pending.fate {
-                if now < pending.until {
+            match &pending.fate {
+                Fate::UnderWay(_) if now < pending.until => return,
+                Fate::UnderWay(token) => _ = self.late.insert(*token, pending.bytes),
+                Fate::Reported(Ok(stored), at)
+                    if pending.stamp.is_some()
+                        && stored.offset >= read
+                        && now.since(*at) < PROOF =>
+                {
                     return;
                 }
-                self.late.insert(token, pending.bytes);
+                Fate::Reported(..) | Fate::Refused(_) => {}
             }
             let Some(pending) = self.pending.pop_front() else {
                 // Input: the last append, which was looked at.
                 return;
             };
             let t = pending.t;
-            out.push(match self.judge(pending) {
+            out.push(match self.judge(pending, seen, read) {
                 Ok((extent, at)) => Completion::Appended {
                     t,
                     extent,
@@ -261,16 +286,25 @@ impl Sending {
         self.forget();
     }
 
-    /// When the first append is of unknown outcome for want of a report, if it waits for one.
+    /// When the first append is of unknown outcome for want of a report, or of being read, if it waits for that.
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let first = self.pending.front()?;
-        matches!(first.fate, Fate::UnderWay(_)).then_some(first.until)
+        match &first.fate {
+            Fate::UnderWay(_) => Some(first.until),
+            Fate::Reported(_, at) => Some(at.plus(PROOF)),
+            Fate::Refused(_) => None,
+        }
     }
 
-    fn judge(&mut self, pending: Pending) -> Result<(Extent, AppendTime), Refusal> {
+    fn judge(
+        &mut self,
+        pending: Pending,
+        seen: &Producers,
+        read: Offset,
+    ) -> Result<(Extent, AppendTime), Refusal> {
         #[cfg(feature = "sabotage")]
         if self.bug == Some(crate::sabotage::Bug::ReportRetriable)
-            && matches!(pending.fate, Fate::Reported(Err(_)))
+            && matches!(pending.fate, Fate::Reported(Err(_), _))
         {
             let retry_after = SLOW;
             return Err(Refusal::Busy { retry_after });
@@ -278,14 +312,21 @@ impl Sending {
         let result = match pending.fate {
             Fate::Refused(why) => return Err(why),
             Fate::UnderWay(_) => Err(Unstored("no report".into())),
-            Fate::Reported(result) => result,
+            Fate::Reported(result, _) => result,
         };
         let last = self.last;
         let stored = result.ok().filter(|stored| {
             last.is_none_or(|last| stored.offset > last)
+                && stored.offset >= pending.floor
                 && stored.appended_ms.saturating_sub(pending.sent_ms) <= STALE_MS
         });
         self.last = stored.map_or(last, |stored| Some(stored.offset));
+        let is_held = |stored: &Produced| {
+            let stamp = pending.stamp.as_ref();
+            let is_shown = |stamp| stored.offset < read && seen.holds(stamp, pending.messages);
+            stamp.is_none_or(is_shown)
+        };
+        let stored = stored.filter(is_held);
         if let Some(stamp) = pending.stamp
             && let Some(sender) = self.senders.get_mut(&stamp.id)
         {
@@ -308,7 +349,7 @@ impl Sending {
         self.late.clear();
         for pending in &mut self.pending {
             if matches!(pending.fate, Fate::UnderWay(_)) {
-                pending.fate = Fate::Reported(Err(Unstored("given up".into())));
+                pending.fate = Fate::Reported(Err(Unstored("given up".into())), Mono(0));
             }
         }
     }
@@ -348,6 +389,7 @@ mod tests {
         stamps: BTreeMap<Token, ProducerStamp>,
         token: u64,
         offset: u64,
+        floor: Offset,
     }
 
     impl World {
@@ -358,6 +400,7 @@ mod tests {
                 stamps: BTreeMap::new(),
                 token: 0,
                 offset: 0,
+                floor: Offset(0),
             }
         }
 
@@ -380,6 +423,7 @@ mod tests {
                 messages: 1,
                 bytes: 10,
                 sent_ms: 0,
+                floor: self.floor,
             };
             self.stamps.insert(append.token, stamp);
             self.sending.handed_over(Tag(self.token), append, Mono(0));
@@ -398,8 +442,22 @@ mod tests {
             } else {
                 Err(Unstored("?".into()))
             };
+            if is_stored && !self.seen.holds(&self.stamps[&token], 1) {
+                self.see(token);
+            }
             assert!(self.sending.report(token, result, Mono(0)));
             self.answers()
+        }
+
+        /// The log shows an append.
+        fn see(&mut self, token: Token) {
+            self.seen.take(&RecordFacts {
+                offset: Offset(token.0),
+                appended_ms: 0,
+                sent_ms: 0,
+                stamp: Some(self.stamps[&token]),
+                messages: 1,
+            });
         }
 
         fn answers(&mut self) -> Vec<Result<u64, Refusal>> {
@@ -408,7 +466,8 @@ mod tests {
 
         fn answers_at(&mut self, now: Mono) -> Vec<Result<u64, Refusal>> {
             let mut out = Vec::new();
-            self.sending.answer(Durability::OS, now, &mut out);
+            let seen = (&self.seen, Offset(self.offset + 1));
+            self.sending.answer(Durability::OS, seen, now, &mut out);
             self.sending.check();
             let answers = out.into_iter().map(|answer| match answer {
                 Completion::Appended { t, .. } => Ok(t.0),
@@ -424,6 +483,8 @@ mod tests {
         let mut world = World::new();
         let tokens = [0, 1, 2].map(|n| world.send(EPOCH, n).unwrap());
         // The later one succeeds, and is told first.
+        world.see(tokens[0]);
+        world.see(tokens[2]);
         assert_eq!(world.report(tokens[2], true), []);
         assert_eq!(world.report(tokens[0], true), [Ok(1)]);
         let unknown = || Err(Refusal::OutcomeUnknown);
@@ -518,6 +579,55 @@ mod tests {
         world.offset = 1;
         assert!(world.sending.report(token, Ok(late), Mono(0)));
         assert_eq!(world.answers(), [Err(Refusal::OutcomeUnknown)]);
+    }
+
+    #[test]
+    fn a_batch_that_is_left_out_for_its_successor_is_not_acknowledged() {
+        let mut world = World::new();
+        let token = world.send(EPOCH, 0).unwrap();
+        // Another node has stored the next one alone.
+        let other = RecordFacts {
+            offset: Offset(1),
+            appended_ms: 0,
+            sent_ms: 0,
+            stamp: Some(World::stamp(EPOCH, 1)),
+            messages: 1,
+        };
+        world.seen.take(&other);
+        world.offset = 1;
+        assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
+        assert_eq!(world.send(EPOCH, 1), Err(Refusal::UnknownProducer));
+    }
+
+    #[test]
+    fn a_batch_is_acknowledged_when_the_log_shows_it_or_is_unknown_when_it_does_not() {
+        let mut world = World::new();
+        let tokens = [0, 1].map(|n| world.send(EPOCH, n).unwrap());
+        let stored = |offset| Produced {
+            offset: Offset(offset),
+            appended_ms: 0,
+        };
+        for (token, offset) in [(tokens[0], 1), (tokens[1], 2)] {
+            assert!(world.sending.report(token, Ok(stored(offset)), Mono(0)));
+        }
+        assert_eq!(world.answers(), []);
+        world.see(tokens[0]);
+        world.offset = 1;
+        assert_eq!(world.answers(), [Ok(1)]);
+        let late = Mono(0).plus(PROOF);
+        assert_eq!(world.sending.deadline(), Some(late));
+        assert_eq!(world.answers_at(late), [Err(Refusal::OutcomeUnknown)]);
+    }
+
+    #[test]
+    fn an_offset_that_was_read_before_acknowledges_nothing() {
+        let mut world = World::new();
+        world.floor = Offset(5);
+        let token = world.send(EPOCH, 0).unwrap();
+        world.offset = 3;
+        assert_eq!(world.report(token, true), [Err(Refusal::OutcomeUnknown)]);
+        let token = world.send(EPOCH + 1, 0).unwrap();
+        assert_eq!(world.report(token, true), [Ok(2)]);
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) struct Work {
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
     /// Logs whose beginning is looked for again, and when.
     pub(crate) retries: BTreeMap<LogId, Mono>,
-    /// Logs whose next append is not reported, and until when that is waited for at least.
+    /// Logs whose next append is not reported, or not read, and until when that is waited for at least.
     pub(crate) awaited: BTreeMap<LogId, Mono>,
     /// Logs that have something to be read through.
     pub(crate) readable: BTreeSet<LogId>,

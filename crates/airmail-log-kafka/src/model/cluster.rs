@@ -208,8 +208,8 @@ impl Cluster {
             client.cut_until = Mono(0);
         }
         let late = self.events.split_off(&(self.now.mono, u64::MAX));
-        for event in late.into_values() {
-            self.at(self.now.mono, event);
+        for ((_, number), event) in late {
+            self.put_off(number, self.now.mono, event);
         }
         self.due.clear();
     }
