@@ -90,7 +90,13 @@ impl ModelCluster {
 
     /// Deletes a topic behind everybody's back, and makes it again, empty, under its name.
     pub fn remake(&self, topic: &Topic) {
-        self.cluster.lock().remake(topic);
+        self.cluster.lock().remake(topic, 0);
+    }
+
+    /// Deletes a topic behind everybody's back, and makes it again under its name, with so many records of the old one
+    /// in each partition, in any order: as if somebody had copied it, and not well.
+    pub fn remake_badly(&self, topic: &Topic, records: usize) {
+        self.cluster.lock().remake(topic, records);
     }
 
     /// Deletes a topic behind everybody's back.

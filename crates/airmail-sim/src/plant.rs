@@ -194,17 +194,20 @@ impl Plant {
             Plant::CountNotRenewed => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
             Plant::OlderSpecObeyed => &["G1", "G2"],
-            // What is left out is another one's, or stands elsewhere.
-            Plant::HoleLeftOut
-            | Plant::StragglerTaken
-            | Plant::HomeWithoutTable
-            | Plant::ForgottenByTimer => &["G3 every node leaves out the same"],
-            Plant::ReportRetriable | Plant::LowWatermarkTruncates => &["G8"],
+            // A copy is given, or what is none is told as unused.
+            Plant::HoleLeftOut | Plant::StragglerTaken | Plant::ForgottenByTimer => &[
+                "G3 every node leaves out the same",
+                "G2 a gap's reason is so",
+            ],
+            // Of log 0 the commands are missing.
+            Plant::HomeWithoutTable => &["G3 every node leaves out the same", "G2"],
+            // What was acknowledged, or refused, is another copy.
+            Plant::ReportRetriable => &["G8", "G1"],
+            Plant::LowWatermarkTruncates => &["G8 a sound log is served"],
             Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
             // New data under old numbers: given, or acknowledged.
-            Plant::BirthNotRead | Plant::MissingTopicMade | Plant::StatementTrusted => {
-                &["G3", "G1", "G4"]
-            }
+            Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
+            Plant::MissingTopicMade => &["G4 no topic is made again"],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],

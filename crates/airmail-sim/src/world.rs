@@ -155,7 +155,7 @@ impl World {
             cluster
         };
         let cluster = if is_on_kafka {
-            cluster.on_kafka(START.mono, plant)
+            cluster.on_kafka(START, plant)
         } else {
             cluster
         };

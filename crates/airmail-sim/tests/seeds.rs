@@ -32,6 +32,30 @@ fn shards_that_are_linked_keep_the_guarantees_of_one() {
     run_seeds(Stage::Cluster, 0..30, 1_000);
 }
 
+#[test]
+fn nodes_on_kafka_keep_the_guarantees_whatever_its_brokers_do() {
+    run_seeds(Stage::Kafka, 0..40, 1_000);
+}
+
+/// An older epoch of a producer was refused as unknown where a newer one was over, and each epoch that it began was older
+/// still: its messages waited for their delivery timeout.
+#[test]
+fn a_producer_that_another_has_succeeded_on_kafka_is_told_so() {
+    run_seeds(Stage::Kafka, [1335, 4878], 1_500);
+}
+
+/// A leader that was isolated told a lower end than a subscriber's position, and the log began a new life.
+#[test]
+fn the_end_that_an_old_leader_tells_ends_no_life_of_a_log() {
+    run_seeds(Stage::Kafka, [1126], 1_500);
+}
+
+/// Retention had removed the place of a late reader: it was swept for from there, out of range, and at once again.
+#[test]
+fn a_reader_whose_place_is_gone_on_kafka_keeps_no_node_busy() {
+    run_seeds(Stage::Kafka, [698, 717, 957], 1_500);
+}
+
 /// A log is opened; the node is killed before the next checkpoint, so that what opened it is in the
 /// system's cache alone; then the power is cut.
 #[test]

@@ -13,7 +13,7 @@
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Harm;
 use airmail_log::{GapWhy, Stored};
-use airmail_log_kafka::brokers::{Partition, Record};
+use airmail_log_kafka::brokers::{Partition, Record, Topic};
 use airmail_log_kafka::model::ModelCluster;
 use airmail_log_kafka::place::{Offset, place_of};
 use airmail_log_kafka::producers::{FORGET_MS, STALE_MS};
@@ -66,6 +66,8 @@ pub(super) struct Truth {
     pub(super) is_late: bool,
     /// Logs with copies of what is gone, which a node need not recognise.
     doubted: Vec<LogId>,
+    /// Topics that were deleted by hand.
+    deleted: Vec<Topic>,
     pub(super) left_out: Left,
 }
 
@@ -76,6 +78,7 @@ impl Truth {
             logs: BTreeMap::new(),
             is_late: false,
             doubted: Vec::new(),
+            deleted: Vec::new(),
             left_out: Left::default(),
         }
     }
@@ -86,6 +89,26 @@ impl Truth {
         let given = self.logs.get(&log).map(|log| log.given.as_slice());
         let given = given.unwrap_or_default();
         (given.get(from..).unwrap_or_default(), given.len())
+    }
+
+    /// Somebody has deleted a topic by hand.
+    pub(super) fn deleted(&mut self, topic: &Topic) {
+        self.deleted.push(topic.clone());
+    }
+
+    /// Checks what nobody asked for.
+    ///
+    /// # Errors
+    /// A topic that was deleted by hand is there again.
+    pub(super) fn check_topics(&self) -> Checked {
+        let is_there = |topic: &&Topic| self.cluster.partitions(topic) > 0;
+        match self.deleted.iter().find(is_there) {
+            None => Ok(()),
+            Some(topic) => {
+                let detail = format!("{topic} was deleted, and is there");
+                Err(Violation::new("G4 no topic is made again", detail))
+            }
+        }
     }
 
     /// Logs of which nodes need no longer have the same verdict, once.

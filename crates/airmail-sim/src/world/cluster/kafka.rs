@@ -15,11 +15,11 @@ use crate::tuning;
 use crate::world::kafka_node::{KafkaNode, Provisioned};
 use crate::world::truth::Truth;
 use airmail_log_kafka::KafkaConfig;
-use airmail_log_kafka::brokers::{Partition, Topic};
+use airmail_log_kafka::brokers::{Brokers as _, Partition, Topic};
 use airmail_log_kafka::config::StatementConfig;
 use airmail_log_kafka::model::{Faults, ModelCluster};
 use airmail_log_kafka::place::Offset;
-use airmail_model::{LogId, Mono, Retention};
+use airmail_model::{LogId, Mono, Now, Retention};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,8 @@ const APART_MICROS_MAX: [u64; 2] = [2_000_000, 90_000_000];
 const SLOW_MICROS_MAX: [u64; 2] = [500_000, 20_000_000];
 /// Longest time that anything takes while brokers are slow, in microseconds.
 const SLOWNESS_MICROS_MAX: u64 = 3_000_000;
+/// Rate at which hours pass once a partition is dead for long.
+const LEAPS_BEHIND_DEATH: u32 = 10_000;
 /// Longest time that passes at once, in microseconds.
 const LEAP_MICROS_MAX: u64 = 26 * HOUR_MICROS;
 /// Microseconds of an hour.
@@ -59,12 +61,15 @@ pub(in crate::world) struct Kafka {
     rates: Rates,
     faults: Faults,
     slow_until: Mono,
+    /// A partition is dead for so long that this time is to be waited for.
+    dead_until: Option<Mono>,
     chance: Entropy,
     plant: Option<Plant>,
 }
 
 impl Kafka {
-    pub(super) fn of(mut chance: Entropy, plant: Option<Plant>) -> Kafka {
+    /// The brokers of a seed, whose clocks are right `now`, but for what the faults make of them.
+    pub(super) fn of(now: Now, mut chance: Entropy, plant: Option<Plant>) -> Kafka {
         let mut rate = |high: u64| {
             if chance.coin() {
                 u32::try_from(chance.between(high / 20, high)).unwrap_or(0)
@@ -78,7 +83,7 @@ impl Kafka {
             cut_off: rate(5_000),
             slow: rate(3_000),
             leaps: rate(2_000),
-            harm: if rate(3) == 1 { 2_000 } else { 0 },
+            harm: if rate(2) > 0 { 2_000 } else { 0 },
         };
         let delay = Duration::from_micros(rate(100_000).into());
         let mut share = |high: u64| u16::try_from(rate(high)).unwrap_or(0);
@@ -96,6 +101,8 @@ impl Kafka {
             holes: share(50),
         };
         let cluster = ModelCluster::new(chance.next(), faults);
+        // Brokers go by the time that they were told first.
+        cluster.client().poll(now, &mut Vec::new());
         Kafka {
             truth: Arc::new(Mutex::new(Truth::new(cluster.clone()))),
             cluster,
@@ -103,6 +110,7 @@ impl Kafka {
             rates,
             faults,
             slow_until: Mono(0),
+            dead_until: None,
             chance,
             plant,
         }
@@ -150,22 +158,8 @@ impl Kafka {
     /// Lets the brokers fail, as the seed says. Time that passes at once, if some does.
     pub(super) fn fail(&mut self, now: Mono, evidence: &mut Evidence) -> Option<Duration> {
         self.slow_down(now, evidence);
-        if self.chance.chance(self.rates.dead)
-            && let Some(partition) = self.any_partition()
-        {
-            let micros = seldom_long(&mut self.chance, DEAD_MICROS_MAX);
-            let is_long = micros > DEAD_MICROS_MAX[0];
-            evidence.count(if is_long {
-                Kind::DeadForLong
-            } else {
-                Kind::PartitionDead
-            });
-            evidence.note(format_args!(
-                "{} {partition} is dead for {micros} us",
-                now.0
-            ));
-            self.cluster.stop(&partition, Duration::from_micros(micros));
-            self.truth.lock().is_late = true;
+        if self.chance.chance(self.rates.dead) {
+            self.stop(now, evidence);
         }
         if self.chance.chance(self.rates.isolated)
             && let Some(partition) = self.any_log()
@@ -193,12 +187,47 @@ impl Kafka {
         if self.chance.chance(self.rates.harm) {
             self.harm(now, evidence);
         }
-        self.chance.chance(self.rates.leaps).then(|| {
+        let rate = match self.dead_until {
+            Some(_) => LEAPS_BEHIND_DEATH,
+            None => self.rates.leaps,
+        };
+        self.chance.chance(rate).then(|| {
             evidence.count(Kind::HoursPassed);
             let micros = self.chance.below(LEAP_MICROS_MAX);
-            evidence.note(format_args!("{} then {micros} us pass", now.0));
-            Duration::from_micros(micros)
+            let behind = Duration::from_micros(self.chance.below(DEAD_MICROS_MAX[0]));
+            let dead = self.dead_until.take().map(|until| until.since(now));
+            let time = dead.map_or(Duration::from_micros(micros), |dead| dead + behind);
+            evidence.note(format_args!("{} then {time:?} pass", now.0));
+            time
         })
+    }
+
+    /// A partition is dead for a while; one of a log, if it is for long.
+    fn stop(&mut self, now: Mono, evidence: &mut Evidence) {
+        let micros = seldom_long(&mut self.chance, DEAD_MICROS_MAX);
+        let is_long = micros > DEAD_MICROS_MAX[0];
+        let partition = if is_long {
+            self.any_log()
+        } else {
+            self.any_partition()
+        };
+        let Some(partition) = partition else {
+            // Input: nobody has written to any log yet.
+            return;
+        };
+        let time = Duration::from_micros(micros);
+        evidence.count(if is_long {
+            Kind::DeadForLong
+        } else {
+            Kind::PartitionDead
+        });
+        evidence.note(format_args!("{} {partition} is dead for {time:?}", now.0));
+        if is_long && self.rates.leaps > 0 {
+            // What has waited for it is late only if it is back in this run.
+            self.dead_until = Some(now.plus(time));
+        }
+        self.cluster.stop(&partition, time);
+        self.truth.lock().is_late = true;
     }
 
     /// Lets the brokers be slow for a while, or ends it.
@@ -248,11 +277,17 @@ impl Kafka {
                 evidence.count(Kind::UncleanElection);
             }
             1 => {
-                self.cluster.remake(topic);
+                let records = if self.chance.coin() {
+                    self.chance.index(200)
+                } else {
+                    0
+                };
+                self.cluster.remake_badly(topic, records);
                 evidence.count(Kind::TopicMadeAgain);
             }
             _ => {
                 self.cluster.delete(topic);
+                self.truth.lock().deleted(topic);
                 evidence.count(Kind::TopicDeleted);
             }
         }
@@ -286,6 +321,7 @@ impl Kafka {
     /// The brokers fail nobody any more.
     pub(super) fn heal(&mut self) {
         self.rates = Rates::default();
+        self.dead_until = None;
         self.cluster.calm();
     }
 

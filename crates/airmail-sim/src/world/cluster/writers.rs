@@ -23,7 +23,7 @@ use crate::plant::Plant;
 use crate::world::World;
 use crate::world::node_storage::NodeStorage;
 use airmail_log::many_writers::{SharedLogs, SharedSettings};
-use airmail_model::{LogId, Mono, random};
+use airmail_model::{LogId, Mono, Now, random};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ const DOWN_MICROS_MAX: [u64; 2] = [200_000, 5_000_000];
 
 /// Latest that a node comes which is not there from the beginning, in microseconds.
 const JOIN_MICROS_MAX: u64 = 5_000_000;
+/// Microseconds of a day.
+const DAY_MICROS: u64 = 86_400_000_000;
 /// Factor by which clocks are farther from the truth in some runs on Kafka.
 const CLOCKS_ASTRAY: i64 = 400;
 
@@ -111,13 +113,13 @@ impl Writers {
     }
 
     /// The same nodes, with their logs on Kafka's brokers.
-    fn on_kafka(mut self, now: Mono, plant: Option<Plant>) -> Writers {
-        self.engine = Engine::Kafka(Box::new(Kafka::of(self.chance.fork(), plant)));
+    fn on_kafka(mut self, now: Now, plant: Option<Plant>) -> Writers {
+        self.engine = Engine::Kafka(Box::new(Kafka::of(now, self.chance.fork(), plant)));
         if self.chance.coin()
             && let Some(last) = self.nodes.last_mut()
         {
             let time = Duration::from_micros(self.chance.between(1, JOIN_MICROS_MAX));
-            last.back = now.plus(time);
+            last.back = now.mono.plus(time);
         }
         self
     }
@@ -228,7 +230,10 @@ impl Writers {
             }
         }
         if let Engine::Kafka(kafka) = &self.engine {
-            for log in kafka.truth().lock().doubted() {
+            let truth = kafka.truth();
+            let mut truth = truth.lock();
+            truth.check_topics()?;
+            for log in truth.doubted() {
                 ledger.harm(log, Harm::Cut);
             }
         }
@@ -272,13 +277,21 @@ impl Cluster {
         self
     }
 
-    /// The same nodes, whose logs are on Kafka's brokers. In some runs their clocks are minutes from the truth.
-    pub(in crate::world) fn on_kafka(mut self, now: Mono, plant: Option<Plant>) -> Cluster {
-        if self.chance.below(3) == 0 {
-            let most = CLOCK_MICROS_MAX.cast_signed() * CLOCKS_ASTRAY;
-            for clock in &mut self.clocks {
-                *clock = (*clock * CLOCKS_ASTRAY).clamp(-most, most);
+    /// The same nodes, whose logs are on Kafka's brokers. In some runs their clocks are minutes from the truth, or one is a
+    /// day ahead.
+    pub(in crate::world) fn on_kafka(mut self, now: Now, plant: Option<Plant>) -> Cluster {
+        match self.chance.below(6) {
+            0 | 1 => {
+                let most = CLOCK_MICROS_MAX.cast_signed() * CLOCKS_ASTRAY;
+                for clock in &mut self.clocks {
+                    *clock = (*clock * CLOCKS_ASTRAY).clamp(-most, most);
+                }
             }
+            2 => {
+                let ahead = self.chance.between(DAY_MICROS, 2 * DAY_MICROS);
+                self.clocks[0] = ahead.cast_signed();
+            }
+            _ => {}
         }
         self.writers = self.writers.map(|writers| writers.on_kafka(now, plant));
         self
