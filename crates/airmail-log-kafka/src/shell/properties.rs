@@ -67,8 +67,8 @@ pub(super) fn client(settings: &KafkaSettings) -> Result<ClientConfig, OpenError
 pub(super) fn producer(base: &ClientConfig, settings: &KafkaSettings) -> ClientConfig {
     let mut config = base.clone();
     // The owner's bounds are the settings; these are never met.
-    let kib = (2 * settings.queue_bytes / 1024).clamp(4 << 10, KIB_MAX);
-    let records = (2 * settings.records_max).clamp(1, RECORDS_MAX);
+    let kib = (settings.queue_bytes.saturating_mul(2) / 1024).clamp(4 << 10, KIB_MAX);
+    let records = settings.records_max.saturating_mul(2).clamp(1, RECORDS_MAX);
     config.set("enable.idempotence", "true").set("acks", "all");
     config.set("max.in.flight.requests.per.connection", "5");
     config.set("linger.ms", "0");
