@@ -198,6 +198,8 @@ impl Plant {
             Plant::HoleLeftOut | Plant::StragglerTaken | Plant::ForgottenByTimer => &[
                 "G3 every node leaves out the same",
                 "G2 a gap's reason is so",
+                // And it was acknowledged.
+                "G1 acknowledged means held",
             ],
             // Of log 0 the commands are missing.
             Plant::HomeWithoutTable => &["G3 every node leaves out the same", "G2"],

@@ -282,6 +282,21 @@ fn a_part_of_the_file_about_a_storage_says_its_url_and_no_more() {
     }
 }
 
+#[cfg(feature = "kafka")]
+#[test]
+fn kafka_is_the_first_storage_and_has_none_beside_it() {
+    for (first, further, setting) in [
+        ("disk:/x", "fast=kafka://a:9092", "storage.fast.url"),
+        ("kafka://a:9092", "fast=memory:", "log.url"),
+    ] {
+        let error = with_storages(first, &[further]).validate().unwrap_err();
+        assert_eq!(error.field_name(), setting, "{further}: {error}");
+        assert_eq!(error.found(), "kafka://a:9092");
+    }
+    let alone = with_storages("kafka://a:9092?replicas=1&min_insync=1", &[]);
+    assert_eq!(alone.validate(), Ok(()));
+}
+
 #[test]
 fn storages_that_do_not_fit_together_are_refused_by_the_setting() {
     for (first, further, limit) in [
@@ -299,7 +314,7 @@ fn storages_that_do_not_fit_together_are_refused_by_the_setting() {
         ("disk:/x", "fast=disk:", "disk:PATH or memory:"),
         ("disk:/x", "fast=", "disk:PATH or memory:"),
         ("disk:/x", "fast=ftp:y", "disk:PATH or memory:"),
-        ("disk:/x", "fast=kafka:y", "disk:PATH or memory:"),
+        ("disk:/x", "fast=raft:y", "disk:PATH or memory:"),
     ] {
         let error = with_storages(first, &[further]).validate().unwrap_err();
         assert_eq!(error.field_name(), "storage.fast.url", "{further}: {error}");
