@@ -74,6 +74,7 @@ pub(crate) struct Arrivals {
 #[derive(Debug)]
 struct One {
     /// The cluster that its logs are of.
+    #[cfg(feature = "kafka")]
     cluster: u64,
     name: StorageName,
     url: StorageUrl,
@@ -158,6 +159,7 @@ impl StorageSet {
                 }
             };
             storages.push(One {
+                #[cfg(feature = "kafka")]
                 cluster: new.cluster,
                 name,
                 url,
