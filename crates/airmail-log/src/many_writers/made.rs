@@ -1,4 +1,4 @@
-//! What the logs have made before their namespaces are there: nothing but a number each, which has to be brought along.
+//! Provisions of the logs: nothing but a number for each namespace, which has to be brought along.
 
 use crate::contract::Refusal;
 use airmail_model::{LogId, NamespaceId, Provisions, bug};
@@ -85,12 +85,12 @@ impl Provisioned {
     /// No namespace will ever have these.
     pub(super) fn withdraw(&mut self, provisions: &Provisions) {
         let Some(number) = number_of(provisions) else {
-            bug!("{provisions:?} were never made, and are withdrawn");
+            bug!("withdrawn: {provisions:?}, which were never made");
             return;
         };
         if let Some(made) = self.made.get(&number).filter(|made| made.is_named) {
             bug!(
-                "{provisions:?} of {} are withdrawn, and were used",
+                "withdrawn: {provisions:?} of {}, which are in use",
                 made.first
             );
             return;
