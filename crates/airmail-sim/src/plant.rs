@@ -168,7 +168,7 @@ impl Plant {
             | Plant::StandbyNotTold => &["G2", "liveness"],
             Plant::VoidEndsCommands | Plant::RefusalTaken | Plant::MoveUndoubted => &["G8"],
             // Logs that are never opened, or that were opened already.
-            Plant::UnknownWithdrawn => &["liveness", "withdrawn: "],
+            Plant::UnknownWithdrawn => &["liveness", "bug: withdrawn: "],
             Plant::ProvisionsForgotten => &["liveness"],
             // A publish is refused, or a subscription.
             Plant::UnknownRefused => &["G8", "G2"],
