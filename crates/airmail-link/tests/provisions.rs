@@ -125,6 +125,7 @@ fn another_tower_is_asked_when_the_first_is_out_of_reach_before_it_has_answered(
         let (told, _) = link.turn(&mut now);
         if let [Completion::Provisioned { t: of, .. }] = told[..] {
             assert_eq!(of, t);
+            assert!(link.is_unplaced(log), "no tower is kept for it");
             return;
         }
         assert_eq!(told, []);
