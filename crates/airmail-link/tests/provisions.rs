@@ -1,4 +1,4 @@
-//! What a storage promises of provisions, at the other end of links that are slow and cut: over a line to one of two
+//! Promises of a storage about provisions, at the other end of links that are slow and cut: over a line to one of two
 //! hosts, and behind two towers, of which another one is asked when the first is out of reach.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
