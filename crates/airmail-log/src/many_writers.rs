@@ -43,7 +43,8 @@ pub struct SharedSettings {
     pub delay: Duration,
     /// An append is refused as busy. Default 0.
     pub busy: u32,
-    /// The outcome of an append is told as unknown, whether it is stored or not. Default 0.
+    /// The outcome of an append is told as unknown, whether it is stored or not; ten times as often where it has no
+    /// producer. Default 0.
     pub unknown: u32,
     /// A producer's batch is stored twice, and the numbers of the second are told. Default 0.
     pub twice: u32,

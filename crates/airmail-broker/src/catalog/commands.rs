@@ -202,7 +202,11 @@ impl CatalogCore {
         out: &mut CatalogEffects,
     ) {
         if of == SystemAppend::Command {
-            if *why != Refusal::OutcomeUnknown {
+            let is_sure = *why != Refusal::OutcomeUnknown;
+            #[cfg(feature = "sabotage")]
+            let is_sure =
+                is_sure || self.config.bug == Some(crate::sabotage::Bug::UnknownWithdrawn);
+            if is_sure {
                 self.withdraw(out);
             }
             let error = storage_refusals::error(why, LogId::SYSTEM, None);

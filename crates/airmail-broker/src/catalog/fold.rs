@@ -63,6 +63,14 @@ impl Fold {
         self.last_id = NamespaceId(left.unwrap_or(u32::MAX));
     }
 
+    /// Forgets what was made for the logs of deleted namespaces: a planted bug.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn forget_provisions(&mut self) {
+        for dying in self.dying.values_mut() {
+            dying.origin.provisions = airmail_model::Provisions::NONE;
+        }
+    }
+
     /// Does what the command of this number says; `false` if it is void.
     pub(super) fn apply(&mut self, change: &Change, at: Sequence) -> bool {
         if change.version() > self.version {

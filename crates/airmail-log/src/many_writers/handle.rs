@@ -22,6 +22,8 @@ use std::time::Duration;
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// Durability of all that is stored: it is elsewhere, where nothing fails.
 pub(super) const STRONGEST: Durability = Durability::FSYNC;
+/// Factor by which the outcome of a batch without a producer is unknown more often than of others: commands are few.
+const COMMANDS_UNKNOWN: u32 = 10;
 /// Every so many places, one is void.
 const VOID_EVERY: u64 = 3;
 
@@ -182,7 +184,9 @@ impl LogsHandle {
         if state.chance(settings.busy) {
             return self.refuse(t, &batch, busy());
         }
-        let is_unknown = state.chance(settings.unknown);
+        let is_command = batch.producer().is_none();
+        let times = if is_command { COMMANDS_UNKNOWN } else { 1 };
+        let is_unknown = state.chance(settings.unknown.saturating_mul(times));
         if is_unknown && state.below(2) == 0 {
             return self.unknown(t, &batch);
         }

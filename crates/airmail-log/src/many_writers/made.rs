@@ -86,12 +86,12 @@ impl Provisioned {
     /// No namespace will ever have these.
     pub(super) fn withdraw(&mut self, provisions: &Provisions) {
         let Some(number) = number_of(provisions) else {
-            bug!("{provisions:?} were never made, and are withdrawn");
+            bug!("withdrawn: {provisions:?}, which were never made");
             return;
         };
         if let Some(made) = self.made.get(&number).filter(|made| made.is_named) {
             bug!(
-                "{provisions:?} of {} are withdrawn, and were used",
+                "withdrawn: {provisions:?} of {}, which are in use",
                 made.first
             );
             return;
