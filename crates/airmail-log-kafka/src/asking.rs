@@ -20,8 +20,8 @@ pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(crate) enum Waiter {
     /// Answers `Bounds`.
     Bounds(Tag),
-    /// Answers `FindTime`: the first record of that time, if there is one.
-    Found(Tag, Option<Offset>),
+    /// Answers `FindTime`: no record of that time is before this one.
+    Found(Tag, Offset),
     /// Answers `Topics`, after a reader of the storage's own has looked through the log.
     Topics(Tag, Box<TopicPage>),
     /// Goes on with the change of the log that is under way.

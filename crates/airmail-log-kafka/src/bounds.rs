@@ -53,18 +53,24 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn find_time(&mut self, t: Tag, id: LogId, at: AppendTime) {
         let skew_us = i64::try_from(self.config.skew.as_micros()).unwrap_or(i64::MAX);
         let at_ms = at.0.saturating_sub(skew_us).div_euclid(1000).max(0);
-        match self.open_log(id).map(|log| log.partition.clone()) {
-            Ok(partition) => {
+        let found = self.open_log(id);
+        match found.map(|log| (log.partition.clone(), log.scan.next())) {
+            Ok((partition, read)) => {
                 let question = Question::OffsetAt { at_ms };
-                self.ask(Purpose::Found(id, t), &partition, question);
+                self.ask(Purpose::Found(id, t, read), &partition, question);
             }
             Err(why) => self.refuse(t, why),
         }
     }
 
-    pub(crate) fn time_answered(&mut self, id: LogId, t: Tag, answer: &Answer) {
+    /// Tells a time's place. If the leader has nothing so late, that is the place to which the log was read when it was
+    /// asked: what comes while the log's end is asked may be of that time.
+    pub(crate) fn time_answered(&mut self, (id, t, read): (LogId, Tag, Offset), answer: &Answer) {
         match answer {
-            Answer::Offset(at) => self.wait_or_refuse(t, id, Waiter::Found(t, *at)),
+            Answer::Offset(at) => {
+                let at = at.unwrap_or(read);
+                self.wait_or_refuse(t, id, Waiter::Found(t, at));
+            }
             Answer::Failed(Failure::TimedOut) => self.refuse(t, KafkaStorage::<B>::busy()),
             other => self.refuse(t, Refusal::Io(format!("the brokers said {other:?}"))),
         }
@@ -146,8 +152,7 @@ impl<B: Brokers> KafkaStorage<B> {
             Waiter::Found(t, at) => {
                 if let Some(log) = self.logs.get(&id) {
                     let bounds = log.bounds(end);
-                    let at = at.unwrap_or(end).number();
-                    let at = at.min(bounds.next).max(bounds.first);
+                    let at = at.number().min(bounds.next).max(bounds.first);
                     self.out.push(Completion::Found { t, at });
                 }
             }

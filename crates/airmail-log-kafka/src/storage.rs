@@ -21,6 +21,7 @@ use crate::changing::Changes;
 use crate::config::KafkaConfig;
 use crate::log::Log;
 use crate::looking::Looking;
+use crate::place::Offset;
 use crate::provisioning::Provisioning;
 use crate::reader::{Reader, ReaderKey};
 use crate::rows::{Row, Rows};
@@ -55,8 +56,8 @@ pub(crate) enum Purpose {
     Birth(Tag),
     /// Answer to a log's question for its bounds.
     Bounds(LogId),
-    /// Answer to the question for a time.
-    Found(LogId, Tag),
+    /// Answer to the question for a time, and how far the log was read when it was asked.
+    Found(LogId, Tag, Offset),
     /// Answer to an order of a log's change.
     Change(LogId),
     /// Answer to an order of a provisioning.
@@ -210,7 +211,7 @@ impl<B: Brokers> KafkaStorage<B> {
             },
             Told::Answered { token, answer } => match self.purposes.remove(&token) {
                 Some(Purpose::Bounds(log)) => self.bounds_answered(log, &answer),
-                Some(Purpose::Found(log, t)) => self.time_answered(log, t, &answer),
+                Some(Purpose::Found(log, t, read)) => self.time_answered((log, t, read), &answer),
                 Some(Purpose::Change(log)) => self.change_answered(log, answer),
                 Some(Purpose::Rows(log)) => self.rows_bounded(log, &answer),
                 Some(Purpose::Provision(t)) => self.provision_answered(t, answer),

@@ -7,7 +7,7 @@ use crate::model::{Faults, ModelCluster};
 use crate::place::Offset;
 use airmail_log::conformance::{Maker, log};
 use airmail_log::{Call, Completion, Refusal};
-use airmail_model::{Now, Provisions, Sequence};
+use airmail_model::{AppendTime, Now, Provisions, Sequence};
 use std::time::Duration;
 
 struct World {
@@ -291,4 +291,41 @@ fn a_reader_whose_beginning_is_gone_waits_for_the_answer_where_the_log_begins() 
     }
     let heard = &world.node.heard[&r];
     assert!(!heard.messages.is_empty() && heard.losses.is_empty());
+}
+
+#[test]
+fn a_time_is_found_before_what_comes_while_the_logs_end_is_asked() {
+    let mut world = World::new();
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    // The birth record is too old to be found.
+    world.pass(Duration::from_secs(60));
+    let delay = Duration::from_millis(10);
+    world.cluster.set_faults(Faults {
+        delay_min: delay,
+        delay_max: delay,
+        ..Faults::NONE
+    });
+    let at = AppendTime(world.now.wall.0);
+    let found = world
+        .node
+        .call(|t| Call::FindTime { t, log: log(0), at });
+    // The leader has been asked for the time, and answers that there is nothing.
+    world.pass(Duration::ZERO);
+    world.pass(delay);
+    let batch = Maker::new(log(0)).batch(&[("a", "x")]);
+    let appended = world.node.call(|t| Call::Append {
+        t,
+        log: batch.log(),
+        map: batch.map_epoch(),
+        batch,
+    });
+    world.pass(Duration::ZERO);
+    match world.node.answer(&mut world.now, found) {
+        Completion::Found { at, .. } => assert_eq!(at, Offset(1).number()),
+        other => panic!("{other:?}"),
+    }
+    match world.node.answer(&mut world.now, appended) {
+        Completion::Appended { extent, .. } => assert_eq!(extent.first, Offset(1).number()),
+        other => panic!("{other:?}"),
+    }
 }
