@@ -8,7 +8,7 @@ use crate::brokers::{Brokers, NewRecord, NotTaken, Produced, Token, Unstored};
 use crate::sending::{HandedOver, LOG_BYTES_MAX};
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, Refusal, Tag};
-use airmail_model::{Batch, Checked, LogId, MapEpoch};
+use airmail_model::{Batch, Checked, LogId, MapEpoch, Mono};
 
 impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn append(&mut self, t: Tag, id: LogId, map: MapEpoch, batch: Checked<Batch>) {
@@ -117,6 +117,8 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return;
         };
+        // What a log that has stopped has not shown it never shows.
+        let now = if log.suspended.is_some() { Mono::NEVER } else { now };
         let seen = (&log.scan.producers, log.scan.next());
         log.sending.answer(held, seen, now, &mut self.out);
         match log.sending.proof_deadline() {

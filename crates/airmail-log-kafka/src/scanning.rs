@@ -179,7 +179,11 @@ impl<B: Brokers> KafkaStorage<B> {
         self.stop_reading(id, &Refusal::Io(why.clone()));
         if let Some(log) = self.logs.get_mut(&id) {
             log.suspended = Some(why);
+            // Nothing more of it is read: nobody will know what has become of these.
+            self.work.under_way_bytes -= log.sending.bytes();
+            log.sending.give_up();
         }
+        self.answer_appends(id);
     }
 
     /// Ends a log here.

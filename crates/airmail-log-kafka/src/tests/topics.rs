@@ -329,3 +329,30 @@ fn a_time_is_found_before_what_comes_while_the_logs_end_is_asked() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_log_that_stops_answers_at_once_what_is_under_way() {
+    let mut world = World::new();
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    world.append(0);
+    world.append(0);
+    world.pass(Duration::from_secs(1));
+    let partition = Partition::new(&world.topic(), 0);
+    world.cluster.stop(&partition, Duration::from_secs(20));
+    let batch = Maker::new(log(0)).batch(&[("a", "x")]);
+    let tag = world.node.call(|t| Call::Append {
+        t,
+        log: batch.log(),
+        map: batch.map_epoch(),
+        batch,
+    });
+    world.pass(Duration::ZERO);
+    world.cluster.truncate(&partition, Offset(2));
+    for _ in 0..2 {
+        world.pass(Duration::ZERO);
+    }
+    match world.node.answers.get(&tag) {
+        Some(Completion::Refused { why, .. }) => assert_eq!(*why, Refusal::OutcomeUnknown),
+        other => panic!("{other:?}"),
+    }
+}
