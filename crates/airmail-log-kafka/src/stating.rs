@@ -29,6 +29,8 @@ use std::time::Duration;
 const PARTS_UNDER_WAY: usize = 4;
 /// Share of what a log keeps after which there is another statement.
 const OF_RETENTION: u32 = 4;
+/// Longest time until a statement that is stored is read, where a change waits for that.
+const READ: Duration = Duration::from_secs(5);
 /// Shortest time between statements about a log, and after one that could not be written.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
@@ -44,12 +46,23 @@ struct Due {
 #[derive(Debug)]
 struct Writing {
     log: LogId,
+    life: Incarnation,
+    place: Offset,
     is_asked: bool,
     /// Parts that are not handed over yet; the head follows them.
     parts: Vec<(Bytes, Bytes)>,
     head: Option<(Bytes, Bytes)>,
     under_way: usize,
     is_failed: bool,
+}
+
+/// A statement that is stored, and that a log's change wants to read before it goes on: that it is whole, and not only
+/// written, is what the change relies on.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    life: Incarnation,
+    place: Offset,
+    until: Mono,
 }
 
 /// Statements that are there, and those that are to be.
@@ -60,6 +73,7 @@ pub(crate) struct Stating {
     /// Logs whose change waits for a statement, with the life that it is to be about.
     asked: BTreeMap<LogId, Incarnation>,
     writing: Option<Writing>,
+    unread: BTreeMap<LogId, Unread>,
     /// Logs that wait for the newest statements.
     pub(crate) followers: BTreeMap<LogId, Follower>,
     /// Logs that have them.
@@ -72,7 +86,8 @@ impl Stating {
         let is_free = may_begin && self.writing.is_none();
         let due = self.due.values().map(|due| due.at).filter(|_| is_free);
         let until = self.followers.values().map(|follower| follower.until);
-        due.chain(until).min()
+        let unread = self.unread.values().map(|unread| unread.until);
+        due.chain(until).chain(unread).min()
     }
 
     /// Forgets what a log waits for, which ends here.
@@ -165,6 +180,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     /// Goes on writing statements.
     pub(crate) fn state(&mut self) {
+        self.go_on_stated();
         if !self.start.is_over() {
             return;
         }
@@ -174,6 +190,19 @@ impl<B: Brokers> KafkaStorage<B> {
             }
             if self.work.stating.writing.is_some() || !self.begin_statement() {
                 return;
+            }
+        }
+    }
+
+    /// Lets changes go on whose statements are read, or have not been for too long.
+    fn go_on_stated(&mut self) {
+        let now = self.now.mono;
+        for (id, unread) in self.work.stating.unread.clone() {
+            let place = self.work.stating.statements.place(id, unread.life);
+            let is_read = place >= Some(unread.place);
+            if is_read || unread.until <= now {
+                self.work.stating.unread.remove(&id);
+                self.change_stated(id, is_read);
             }
         }
     }
@@ -221,10 +250,10 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted or stopped meanwhile.
             return self.statement_over(id, is_asked, false);
         };
+        log.scan.unstated_bytes = 0;
         if place >= Some(log.scan.next()) {
             return self.statement_over(id, is_asked, true);
         }
-        log.scan.unstated_bytes = 0;
         let Statement { head, parts } = Statement::of(&log.scan);
         let key = |what| StatementKey {
             log: id,
@@ -241,12 +270,14 @@ impl<B: Brokers> KafkaStorage<B> {
         let parts = parts.collect();
         let value = head.encode();
         let name = Named::Head(head.next, digest(&value));
-        let head = (key(name).encode(), value);
+        let written = (key(name).encode(), value);
         self.work.stating.writing = Some(Writing {
             log: id,
+            life,
+            place: head.next,
             is_asked,
             parts,
-            head: Some(head),
+            head: Some(written),
             under_way: 0,
             is_failed: false,
         });
@@ -278,9 +309,18 @@ impl<B: Brokers> KafkaStorage<B> {
             if writing.under_way > 0 {
                 return;
             }
-            let (id, is_asked, is_stored) = (writing.log, writing.is_asked, !writing.is_failed);
+            let (id, is_stored) = (writing.log, !writing.is_failed);
+            let unread = Unread {
+                life: writing.life,
+                place: writing.place,
+                until: self.now.mono.plus(READ),
+            };
+            let is_asked = writing.is_asked;
             self.work.stating.writing = None;
-            self.statement_over(id, is_asked, is_stored);
+            if is_asked && is_stored {
+                self.work.stating.unread.insert(id, unread);
+            }
+            self.statement_over(id, is_asked && !is_stored, is_stored);
         }
     }
 

@@ -417,7 +417,7 @@ fn run(seed: u64, spoil: impl Fn(&mut KafkaConfig)) {
 
 #[test]
 fn every_reader_of_every_node_gets_what_the_whole_log_says() {
-    for seed in 0..40 {
+    for seed in 0..50 {
         let caught = std::panic::catch_unwind(|| run(seed, |_| {}));
         if let Err(cause) = caught {
             let text = cause.downcast_ref::<String>().cloned().unwrap_or_default();
