@@ -11,7 +11,7 @@ use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::batch::{BatchTarget, ProducerStamp, Record};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence,
+    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Provisions, Retention, Sequence,
     StorageName, TopicName, Wall,
 };
 use bytes::{Bytes, BytesMut};
@@ -192,6 +192,7 @@ impl World {
                 epoch: MapEpoch(1),
                 as_of: Sequence::MAX,
                 storage: StorageName::FIRST,
+                provisions: Provisions::NONE,
             };
             self.storage.submit(Call::Open {
                 t: Tag(n.into()),

@@ -9,13 +9,14 @@
 //! - The start: log 0 is opened and read to its end; then every namespace's logs are ordered open, and
 //!   those that deletions left behind are ordered away. A first start makes the namespace `default`. All
 //!   is ready when all of these orders are done, or have failed.
-//! - A command is checked, and appended to log 0 while others wait. It is done when the reader of log 0
+//! - A command is checked, and appended to log 0 while others wait. Before one that makes a namespace, the storage makes
+//!   what the namespace needs, if it needs anything. It is done when the reader of log 0
 //!   has met it and its orders are done, not when it was appended: the state is the fold, here as after
 //!   a restart.
 //!
 //! Whoever drives it gives the storage's answers about log 0 as inputs, and gives no tags and no readers'
-//! numbers: at most one opening or one reader (`under_way`) and one command's append (`line`) are under
-//! way at a time, so an answer needs no name.
+//! numbers: at most one opening or one reader (`under_way`) and one command's provisions or append (`line`)
+//! are under way at a time, so an answer needs no name.
 //!
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand
 //! first here:
@@ -27,8 +28,8 @@
 //! - `numbers`: a namespace's number is never given twice: each new one is above all that were ever given.
 //! - `names`: each namespace is found by its own name, and its map is its own.
 //! - `answers`: a command that was taken is answered exactly once.
-//! - `line`: a command waits only while another is under way, at most `commands_max` wait, and one step
-//!   appends at most one.
+//! - `line`: a command waits only while another is under way, at most `commands_max` wait, one step
+//!   appends at most one, and none before the storage has provisioned for it.
 //! - `ready`: no command of a client is taken before all is ready; and all is ready only when no order of the
 //!   start is under way, and with a namespace that was ever made, unless log 0 is torn.
 //! - `met`: what is noted for the command under way has been read, in order; and the command itself is
@@ -47,6 +48,7 @@ mod fold;
 mod messages;
 mod namespaces;
 mod orders;
+mod provisioning;
 mod system_log;
 #[cfg(test)]
 mod tests;
@@ -140,6 +142,7 @@ impl CatalogCore {
             CatalogInput::Retry => self.retry(now, out),
             CatalogInput::Appended { of, extent } => self.appended(now, of, extent, out),
             CatalogInput::AppendRefused { of, why } => self.append_refused(now, of, &why, out),
+            CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
             CatalogInput::LogSettled { namespace, result } => {
                 self.log_settled(now, namespace, result, out);

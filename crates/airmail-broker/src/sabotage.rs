@@ -31,6 +31,10 @@ pub enum Bug {
     EndNotAsked,
     /// An own command that is void ends all commands.
     VoidEndsCommands,
+    /// Provisions of a command are withdrawn though the command may be in log 0.
+    UnknownWithdrawn,
+    /// A deleted namespace's logs are deleted without their provisions.
+    ProvisionsForgotten,
     /// A namespace that is not known is refused at once.
     UnknownRefused,
     /// The first batch at a time, or after it, ends what was asked for up to there, though clocks may go back.

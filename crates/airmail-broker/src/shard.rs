@@ -94,6 +94,7 @@ impl Shard {
             catalog: CatalogCore::new(CatalogConfig {
                 strongest: capabilities.strongest,
                 storages: config.storages.clone(),
+                provisions: capabilities.provisions,
                 default_namespace: config.default_namespace,
                 read_window_bytes: config.tail_window_bytes,
                 commands_max: config.commands,
@@ -215,6 +216,12 @@ impl Shard {
                     TowerInput::ReadSystem { from, credit_bytes }
                 }
                 CatalogEffect::Credit { r, bytes } => TowerInput::CreditSystem { r, bytes },
+                CatalogEffect::Provision { log, logs, spec } => {
+                    TowerInput::Provision { log, logs, spec }
+                }
+                CatalogEffect::Withdraw { log, logs, origin } => {
+                    TowerInput::Withdraw { log, logs, origin }
+                }
                 CatalogEffect::Append { of, batch } => TowerInput::AppendSystem { of, batch },
                 CatalogEffect::Order(order) => TowerInput::Order(order),
                 CatalogEffect::RetryLater => TowerInput::RetrySystem,

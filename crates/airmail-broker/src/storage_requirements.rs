@@ -15,8 +15,6 @@ pub enum UnfitStorage {
         /// When the storage recognises retries.
         dedup: Dedup,
     },
-    /// It has to make something before a namespace is there. A shard makes namespaces without.
-    Provisions,
 }
 
 impl fmt::Display for UnfitStorage {
@@ -29,9 +27,6 @@ impl fmt::Display for UnfitStorage {
                 Numbering::Dense,
                 Numbering::Sparse
             ),
-            UnfitStorage::Provisions => {
-                f.write_str("the log storage's capability provisions is true, a shard needs false")
-            }
         }
     }
 }
@@ -48,7 +43,8 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         // whose they may be, what a namespace may ask for, and how late subscribers are read for.
         clock: _,
         many_writers: _,
-        provisions,
+        // The catalog has it provision before it makes a namespace.
+        provisions: _,
         strongest: _,
         topic_index: _,
         // Never relied on: no reader begins beyond its log's end, nothing is sealed or healed.
@@ -58,9 +54,6 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
     } = *capabilities;
     if dedup == Dedup::AtRead && numbering == Numbering::Dense {
         return Err(UnfitStorage::Numbering { dedup });
-    }
-    if provisions {
-        return Err(UnfitStorage::Provisions);
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ use crate::config::ShardConfig;
 use crate::link::{Answer, FromTower, ToTower};
 use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
-use airmail_model::{Extent, Incarnation, LogId, Now, bug};
+use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
@@ -132,6 +132,8 @@ impl Tower {
                 self.read_system(from, credit_bytes, out);
             }
             TowerInput::CreditSystem { r, bytes } => out.call(Call::Credit { r, bytes }),
+            TowerInput::Provision { log, logs, spec } => self.provision(log, logs, spec, out),
+            TowerInput::Withdraw { log, logs, origin } => self.withdraw(log, logs, origin, out),
             TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
             TowerInput::AskSystemEnd => self.ask_system_end(out),
             TowerInput::RetrySystem => self.retry_later(),
@@ -245,10 +247,11 @@ impl Tower {
             }
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
-            Completion::Provisioned { .. } => {
-                bug!(
-                    "{completion:?} was not asked for: the shard takes no storage that provisions"
-                );
+            Completion::Provisioned { t, provisions } => {
+                if let Some(Purpose::Provision) = self.calls.answered(t) {
+                    let provisioned = CatalogInput::Provisioned(Ok(*provisions));
+                    out.to_catalog.push_back(provisioned);
+                }
             }
         }
     }
@@ -321,6 +324,10 @@ impl Tower {
         };
         match purpose {
             Purpose::OpenSystem => out.to_catalog.push_back(CatalogInput::OpenRefused(why)),
+            Purpose::Provision => out
+                .to_catalog
+                .push_back(CatalogInput::Provisioned(Err(why))),
+            Purpose::Withdraw => {}
             Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
             Purpose::Open(ordered, log) => self.open_answered(ordered, log, Err(&why), out),
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),

@@ -8,7 +8,7 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::frame::Delivered;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Durability, Extent, Incarnation, Lane, Limits, LogId,
-    LogIndex, MapEpoch, Message, NamespaceId, Sequence, TopicHash, TopicName,
+    LogIndex, MapEpoch, Message, NamespaceId, Provisions, Sequence, TopicHash, TopicName,
 };
 use airmail_testkit::transcript::{Transcript, parts};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -135,6 +135,16 @@ pub(crate) fn read_bounds(words: &str) -> Option<Bounds> {
         first_time: None,
         bytes: 0,
     })
+}
+
+/// Reads provisions, which are letters.
+pub(crate) fn read_provisions(letters: &str) -> Option<Provisions> {
+    Provisions::new(letters.as_bytes())
+}
+
+/// Shows provisions as [`read_provisions`] reads them.
+pub(crate) fn show_provisions(provisions: &Provisions) -> String {
+    provisions.as_bytes().escape_ascii().to_string()
 }
 
 /// Reads a number.

@@ -62,13 +62,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 enum Asked {
     Open(LogId),
     Delete(LogId),
+    /// Provisions, before its namespace is there.
+    Provisions(LogId),
     Other(LogId),
 }
 
 impl Asked {
     const fn log(self) -> LogId {
         match self {
-            Asked::Open(log) | Asked::Delete(log) | Asked::Other(log) => log,
+            Asked::Open(log) | Asked::Delete(log) | Asked::Provisions(log) | Asked::Other(log) => {
+                log
+            }
         }
     }
 }
@@ -312,8 +316,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for TowersStorage<P> {
                 self.note(*t, Asked::Open(*log));
             }
             Call::Delete { t, log, .. } => self.note(*t, Asked::Delete(*log)),
-            Call::Provision { t, log, .. }
-            | Call::FindTime { t, log, .. }
+            Call::Provision { t, log, .. } | Call::Withdraw { t, log, .. } => {
+                self.note(*t, Asked::Provisions(*log));
+            }
+            Call::FindTime { t, log, .. }
             | Call::Bounds { t, log }
             | Call::Topics { t, log, .. }
             | Call::Trim { t, log, .. }

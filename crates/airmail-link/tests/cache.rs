@@ -314,12 +314,12 @@ fn readers_of_a_log_that_is_gone_end() {
     let here = owners.read(0, 1, Scope::default(), 1);
     let there = owners.read_all(1, 1);
     owners.settle();
-    let (as_of, storage) = (Sequence(9), Box::default());
+    let (as_of, origin) = (Sequence(9), Box::default());
     let gone = owners.ask(0, |t| Call::Delete {
         t,
         log: log(0),
         as_of,
-        storage,
+        origin,
     });
     assert!(matches!(gone, Completion::Done { .. }));
     owners.settle();

@@ -11,8 +11,8 @@ use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
 use crate::storage::{KafkaStorage, Purpose};
-use airmail_log::{Call, Completion, LogSpec, Refusal, Tag};
-use airmail_model::{Holder, LogId, MapEpoch, Sequence, StorageName, bug};
+use airmail_log::{Call, Completion, LogSpec, Origin, Refusal, Tag};
+use airmail_model::{Holder, LogId, MapEpoch, Sequence, bug};
 use std::collections::VecDeque;
 
 /// A change of a log.
@@ -21,7 +21,7 @@ pub(crate) enum Change {
     Open(Tag, Box<LogSpec>),
     Renew(Tag),
     Trim(Tag, Sequence),
-    Delete(Tag, Sequence, StorageName),
+    Delete(Tag, Sequence, Box<Origin>),
 }
 
 impl Change {
@@ -55,6 +55,8 @@ pub(crate) enum Step {
     Trimmed(Offset),
     /// The end of a partition that is to be emptied.
     Emptying,
+    /// Removal of the other lane's topic, before the log's own.
+    OtherLane,
     Removed,
 }
 
@@ -87,8 +89,8 @@ impl<B: Brokers> KafkaStorage<B> {
                 t,
                 log,
                 as_of,
-                storage,
-            } => (log, Change::Delete(t, as_of, *storage)),
+                origin,
+            } => (log, Change::Delete(t, as_of, origin)),
             other => {
                 bug!("{other:?} changes no log");
                 return;
@@ -141,7 +143,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.wait_for_bounds(id, crate::asking::Waiter::Change);
                 Ok(())
             }
-            Change::Delete(t, as_of, storage) => self.begin_delete(id, *t, *as_of, *storage),
+            Change::Delete(t, as_of, origin) => self.begin_delete(id, *t, *as_of, origin),
         }
     }
 
@@ -315,8 +317,13 @@ impl<B: Brokers> KafkaStorage<B> {
             .as_ref()
             .map(|target| target.partition.topic.clone());
         let result = match (step, answer) {
-            (Step::Removed, Answer::Done | Answer::Failed(Failure::NoTopic)) => {
+            (Step::Removed, Answer::Done)
+            | (Step::Removed | Step::Emptying, Answer::Failed(Failure::NoTopic)) => {
                 return self.end_change(id, Completion::Done { t });
+            }
+            (Step::OtherLane, Answer::Done | Answer::Failed(Failure::NoTopic)) => {
+                self.remove_topic(id);
+                Ok(())
             }
             (Step::Trimmed(before), Answer::Done) => {
                 if let Some(log) = self.logs.get_mut(&id) {

@@ -10,7 +10,7 @@
 
 use crate::brokers::{Described, Settings, Topic};
 use crate::config::KafkaConfig;
-use airmail_model::{Incarnation, LogId, LogIndex, MapEpoch, Provisions, Retention, random};
+use airmail_model::{Incarnation, Lane, LogId, LogIndex, MapEpoch, Provisions, Retention, random};
 use bytes::Bytes;
 
 /// The form of the bytes of [`MapTopics`].
@@ -90,6 +90,12 @@ impl MapTopics {
             "{}.{}.{}.{}.{:016x}",
             config.prefix, log.namespace, log.lane, self.epoch, self.nonce
         ))
+    }
+
+    /// The topics of both lanes, of a log's map.
+    pub(crate) fn names(&self, config: &KafkaConfig, log: LogId) -> [Topic; 2] {
+        let lanes = [Lane::Normal, Lane::High];
+        lanes.map(|lane| self.topic(config, LogId { lane, ..log }))
     }
 
     /// The record at offset 0 of each partition.

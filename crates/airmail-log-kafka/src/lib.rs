@@ -59,6 +59,7 @@ pub mod storage;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+mod withdrawing;
 
 pub use config::{KafkaConfig, StatementConfig};
 pub use storage::KafkaStorage;

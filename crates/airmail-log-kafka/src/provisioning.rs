@@ -2,7 +2,8 @@
 //!
 //! The topics of both lanes are made, under a name that nobody else has chosen, and a birth record is put at offset 0 of
 //! each partition. A topic that turns out otherwise than it has to be is refused by name, and what was made is deleted.
-//! Whoever stops half-way leaves topics that no command names; those are removed by upkeep.
+//! Whoever stops half-way leaves topics that no command names; those are removed by
+//! upkeep. Whoever loses removes its own (`withdrawing`).
 
 use crate::brokers::{
     Answer, Brokers, Failure, NewRecord, Order, Partition, Produced, Topic, Unstored,
@@ -11,7 +12,7 @@ use crate::layout::{MapTopics, check, log_settings};
 use crate::place::Offset;
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, LogSpec, Refusal, Tag};
-use airmail_model::{Lane, LogId, random};
+use airmail_model::{LogId, random};
 
 /// Provisioning under way.
 #[derive(Debug)]
@@ -53,11 +54,9 @@ impl<B: Brokers> KafkaStorage<B> {
             min_insync: self.config.min_insync,
             nonce: random::nth(self.config.seed, self.work.nonces),
         };
-        let lanes = [Lane::Normal, Lane::High];
-        let names = lanes.map(|lane| topics.topic(&self.config, LogId { lane, ..log }));
         let provisioning = Provisioning {
             topics,
-            names: names.to_vec(),
+            names: topics.names(&self.config, log).to_vec(),
             left: 0,
             step: Step::Due(spec),
             failure: None,

@@ -3,16 +3,18 @@
 //! A trim goes by Kafka's `DeleteRecords`, which takes whole records: one that a trim's number lies within is kept, and
 //! whether it ends before that number is in the record. What the records that go say of producers is stated before. A
 //! deletion is written down first, so that no spec of an earlier place makes the log anew; then the log ends here, and its
-//! topic goes with the last of the topic's logs. After a restart the deletion is known by its row, and by the topic that
-//! is not there.
+//! topic goes with the last of the topic's logs, and with it that of a lane which was never used. After a restart the
+//! deletion is known by its row. Whether the topic went with it is not: who deletes the log again, and brings its
+//! provisions, has it deleted then.
 
-use crate::brokers::{Brokers, Order, Question};
+use crate::brokers::{Brokers, Order, Partition, Question};
 use crate::changing::{Change, Step, Target};
+use crate::layout::MapTopics;
 use crate::place::{Offset, place_of};
 use crate::rows::Statement;
 use crate::storage::{KafkaStorage, Purpose};
-use airmail_log::{Completion, Refusal, Tag};
-use airmail_model::{Holder, LogId, Sequence, StorageName};
+use airmail_log::{Completion, LogSpec, Origin, Refusal, Tag};
+use airmail_model::{Holder, Lane, LogId, LogIndex, Provisions, Sequence};
 
 impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn begin_delete(
@@ -20,9 +22,9 @@ impl<B: Brokers> KafkaStorage<B> {
         id: LogId,
         t: Tag,
         as_of: Sequence,
-        storage: StorageName,
+        origin: &Origin,
     ) -> Result<(), Refusal> {
-        if !storage.is_first() {
+        if !origin.storage.is_first() {
             return Err(Refusal::Elsewhere(Holder::default()));
         }
         if id == LogId::SYSTEM {
@@ -31,18 +33,37 @@ impl<B: Brokers> KafkaStorage<B> {
         let is_later = self.last_spec(id).is_some_and(|(spec, _)| as_of < spec);
         let is_there = self.logs.contains_key(&id);
         let is_known = self.rows.of(id).deleted >= Some(as_of.max(Sequence(1)));
-        if is_later || !is_there && (is_known || as_of == Sequence(0)) {
+        let target = self.to_delete(id, &origin.provisions);
+        let is_nothing = target.is_none() && (is_known || as_of == Sequence(0));
+        if is_later || is_nothing {
             self.end_change(id, Completion::Done { t });
             return Ok(());
         }
-        let target = self.logs.get(&id).map(|log| Target {
-            partition: log.partition.clone(),
-            topics: log.topics,
-            spec: log.spec,
-            is_old: false,
-        });
         self.work.changes.entry(id).or_default().target = target;
+        if is_known && !is_there {
+            self.remove(id, t);
+            return Ok(());
+        }
         self.write(id, Statement::Deleted { as_of })
+    }
+
+    /// Where a log is that is to be deleted: as it is open, or as its provisions say. `None`: nobody knows.
+    fn to_delete(&self, id: LogId, provisions: &Provisions) -> Option<Target> {
+        if let Some(log) = self.logs.get(&id) {
+            return Some(Target {
+                partition: log.partition.clone(),
+                topics: log.topics,
+                spec: log.spec,
+                is_old: false,
+            });
+        }
+        let topics = MapTopics::decode(provisions)?;
+        Some(Target {
+            partition: Partition::new(&topics.topic(&self.config, id), topics.partition(id)?),
+            topics: Some(topics),
+            spec: LogSpec::default(),
+            is_old: false,
+        })
     }
 
     /// The log is deleted: it ends here, and its topic with the last of the topic's logs.
@@ -53,24 +74,38 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return self.end_change(id, Completion::Done { t });
         };
-        let is_deleted = |index: u16| {
-            let log = LogId {
-                index: airmail_model::LogIndex(index),
-                ..id
-            };
-            self.rows.of(log).deleted.is_some() && !self.logs.contains_key(&log)
+        let is_deleted =
+            |log: LogId| self.rows.of(log).deleted.is_some() && !self.logs.contains_key(&log);
+        let mut logs = target.topics.iter().flat_map(|topics| logs_of(topics, id));
+        if !logs.all(is_deleted) {
+            self.step(id, Step::Emptying);
+            return self.ask(Purpose::Change(id), &target.partition, Question::Watermarks);
+        }
+        let lane = match id.lane {
+            Lane::Normal => Lane::High,
+            Lane::High => Lane::Normal,
         };
-        let is_last = target.topics.is_none_or(|topics| {
-            let first = topics.first.0;
-            (first..first.saturating_add(topics.logs)).all(is_deleted)
-        });
-        if is_last {
+        let other = LogId { lane, ..id };
+        let is_unused = |log: LogId| {
+            let is_gone = is_deleted(log) || self.rows.of(log).spec.is_none();
+            is_gone && !self.logs.contains_key(&log)
+        };
+        match target.topics {
+            Some(topics) if logs_of(&topics, other).all(is_unused) => {
+                let topic = topics.topic(&self.config, other);
+                self.step(id, Step::OtherLane);
+                self.order(Purpose::Change(id), Order::Delete { topic });
+            }
+            _ => self.remove_topic(id),
+        }
+    }
+
+    /// Deletes a log's own topic.
+    pub(crate) fn remove_topic(&mut self, id: LogId) {
+        if let Some(target) = self.target(id) {
             let topic = target.partition.topic;
             self.step(id, Step::Removed);
             self.order(Purpose::Change(id), Order::Delete { topic });
-        } else {
-            self.step(id, Step::Emptying);
-            self.ask(Purpose::Change(id), &target.partition, Question::Watermarks);
         }
     }
 
@@ -153,4 +188,14 @@ impl<B: Brokers> KafkaStorage<B> {
             Order::DeleteRecords { partition, before },
         );
     }
+}
+
+/// The logs of a map, in the lane of one of them.
+fn logs_of(topics: &MapTopics, of: LogId) -> impl Iterator<Item = LogId> + use<> {
+    let first = topics.first.0;
+    let indexes = first..first.saturating_add(topics.logs);
+    indexes.map(move |index| LogId {
+        index: LogIndex(index),
+        ..of
+    })
 }

@@ -5,7 +5,7 @@
 //! with its share of the methods:
 //!
 //! - `start`: the cluster's own topics, and the rows about logs.
-//! - `provisioning`, `changing`, `removing`: what makes, opens, renews, trims and
+//! - `provisioning`, `withdrawing`, `changing`, `removing`: what makes, opens, renews, trims and
 //!   deletes logs; one change of a log at a time.
 //! - `appending`: appends and their reports.
 //! - `bounds`: questions about a log's ends, and the calls that need them.
@@ -28,6 +28,7 @@ use crate::rows::{Row, Rows};
 use crate::start::Start;
 use crate::stating::Stating;
 use crate::sweeping::Sweep;
+use crate::withdrawing::Withdrawing;
 use airmail_log::{
     AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Refusal,
     Tag, Trouble,
@@ -62,6 +63,8 @@ pub(crate) enum Purpose {
     Change(LogId),
     /// Answer to an order of a provisioning.
     Provision(Tag),
+    /// Answer to an order of a withdrawal.
+    Withdraw(Tag),
     /// Answer that the start waits for.
     Start,
 }
@@ -83,6 +86,7 @@ pub(crate) struct Work {
     /// Logs whose next change may begin.
     pub(crate) due: BTreeSet<LogId>,
     pub(crate) provisionings: BTreeMap<Tag, Provisioning>,
+    pub(crate) withdrawals: BTreeMap<Tag, Withdrawing>,
     pub(crate) looking: BTreeMap<Tag, Looking>,
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
     /// Logs whose beginning is looked for again, and when.
@@ -215,6 +219,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 Some(Purpose::Change(log)) => self.change_answered(log, answer),
                 Some(Purpose::Rows(log)) => self.rows_bounded(log, &answer),
                 Some(Purpose::Provision(t)) => self.provision_answered(t, answer),
+                Some(Purpose::Withdraw(t)) => self.withdrawal_answered(t, answer),
                 Some(Purpose::Start) => self.start_answered(&answer),
                 Some(Purpose::Nothing) => {}
                 other => bug!("an answer is told for {other:?}"),
@@ -238,6 +243,12 @@ impl<B: Brokers> KafkaStorage<B> {
             match call {
                 Call::Append { t, log, map, batch } => self.append(t, log, map, batch),
                 Call::Provision { t, log, logs, spec } => self.provision(t, log, logs, *spec),
+                Call::Withdraw {
+                    t,
+                    log,
+                    logs,
+                    origin,
+                } => self.withdraw(t, log, logs, &origin),
                 Call::Open { .. }
                 | Call::Renew { .. }
                 | Call::Trim { .. }

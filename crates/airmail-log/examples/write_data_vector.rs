@@ -70,7 +70,7 @@ fn write(d: &mut Driver<'_, Directory>) {
             t,
             log: log(index),
             as_of: DELETED,
-            storage: Box::default(),
+            origin: Box::default(),
         });
     }
     d.reopen(End::Crash);

@@ -16,7 +16,7 @@ pub mod numbering;
 pub mod places;
 mod polling;
 pub mod producers;
-mod provisioning;
+pub mod provisioning;
 mod reader;
 pub mod reading;
 pub mod reopening;
@@ -195,6 +195,11 @@ macro_rules! conformance {
                 a_spec_of_an_earlier_place_changes_nothing_after_a_crash
                 a_spec_of_before_the_deletion_makes_no_log_after_a_crash
                 a_log_that_was_not_there_stays_deleted_after_a_crash;
+            provisioning:
+                a_log_is_opened_with_its_provisions_alone
+                what_is_withdrawn_opens_no_log
+                a_withdrawal_leaves_alone_what_was_made_besides
+                a_log_that_was_not_opened_is_deleted_by_its_provisions;
             closing:
                 what_was_accepted_is_answered_before_it_is_closed
                 what_comes_after_a_close_is_refused_as_busy

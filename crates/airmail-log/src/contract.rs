@@ -23,7 +23,9 @@ pub mod capabilities;
 pub mod completion;
 pub mod condition;
 
-pub use call::{Call, Direction, LogSpec, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit};
+pub use call::{
+    Call, Direction, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit,
+};
 pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering};
 pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
 pub use condition::{ClockState, HeldJump, Trouble};

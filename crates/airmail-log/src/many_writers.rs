@@ -10,18 +10,23 @@
 //! - A handle stores nothing of a producer behind a batch that it has refused, until that one comes again, and nothing
 //!   more of an epoch of which it does not know one's outcome ([`handle`]).
 //!
+//! - Where the settings say so, a log is opened only with what was made for it beforehand (`made.rs`).
+//!
 //! With delays, calls reach the logs some time after they were made, and answers their caller some time after they were
 //! true; in order, for each handle. Nothing here outlives the process, and nothing fails but by the settings.
 
+mod changing;
 pub mod handle;
 mod log;
+mod made;
 mod reader;
 
 pub use handle::LogsHandle;
 
 use crate::contract::Stored;
-use airmail_model::{LogId, Sequence, random};
+use airmail_model::{LogId, NamespaceId, Sequence, random};
 use log::SharedLog;
+use made::Provisioned;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,10 +43,13 @@ pub struct SharedSettings {
     pub delay: Duration,
     /// An append is refused as busy. Default 0.
     pub busy: u32,
-    /// The outcome of an append is told as unknown, whether it is stored or not. Default 0.
+    /// The outcome of an append is told as unknown, whether it is stored or not; ten times as often where it has no
+    /// producer. Default 0.
     pub unknown: u32,
     /// A producer's batch is stored twice, and the numbers of the second are told. Default 0.
     pub twice: u32,
+    /// The logs of a namespace are opened with provisions only. Stays as it was at the beginning. Default false.
+    pub provisions: bool,
 }
 
 impl Default for SharedSettings {
@@ -53,6 +61,7 @@ impl Default for SharedSettings {
             busy: 0,
             unknown: 0,
             twice: 0,
+            provisions: false,
         }
     }
 }
@@ -68,6 +77,7 @@ struct State {
     logs: BTreeMap<LogId, SharedLog>,
     /// Places in log 0 of the commands that deleted logs.
     deleted: BTreeMap<LogId, Sequence>,
+    provisioned: Provisioned,
     /// Lives that logs have begun so far.
     lives: u64,
     drawn: u64,
@@ -81,6 +91,7 @@ impl SharedLogs {
             settings,
             logs: BTreeMap::new(),
             deleted: BTreeMap::new(),
+            provisioned: Provisioned::default(),
             lives: 0,
             drawn: 0,
         })))
@@ -92,12 +103,13 @@ impl SharedLogs {
         LogsHandle::new(self.clone())
     }
 
-    /// Goes on with other settings; the clocks stay as far apart as they were.
+    /// Goes on with other settings; the clocks stay as far apart as they were, and provisions as needed.
     pub fn set(&self, settings: SharedSettings) {
         let of_logs = &mut self.0.lock().settings;
-        let clocks_apart = of_logs.clocks_apart;
+        let (clocks_apart, provisions) = (of_logs.clocks_apart, of_logs.provisions);
         *of_logs = SharedSettings {
             clocks_apart,
+            provisions,
             ..settings
         };
     }
@@ -109,6 +121,18 @@ impl SharedLogs {
             seed,
             ..SharedSettings::default()
         });
+    }
+
+    /// Namespaces whose provisions are there, and were used: a deleted one has none.
+    #[must_use]
+    pub fn provisioned(&self) -> Vec<NamespaceId> {
+        self.0.lock().provisioned.named().collect()
+    }
+
+    /// Number of provisions that were withdrawn.
+    #[must_use]
+    pub fn withdrawn(&self) -> u64 {
+        self.0.lock().provisioned.withdrawn
     }
 
     /// Batches of a log as readers are given them, or were while they were kept, from the one with this index on; and

@@ -8,6 +8,7 @@
 //! [`Refusal::Elsewhere`], and no part hears of it. A log that was never opened is the first part's to refuse.
 //!
 //! - A log stays in its part: one that is opened under another name is refused.
+//! - Where one part provisions, all can be asked to: one that makes nothing answers with none at once.
 //! - Each part is polled at each poll, and its answers are passed on in its order.
 //! - What is said of all is the least that holds for each (capabilities), their sum (damage), or the first's,
 //!   which has log 0 (clock, durability by default).
@@ -46,6 +47,10 @@ enum Place {
     /// In a storage that is none of the parts.
     Elsewhere,
 }
+
+/// A part makes nothing beforehand, though another one does.
+#[derive(Clone, Copy, Debug)]
+struct NothingToMake;
 
 impl<S: LogStorage> Routed<S> {
     /// The first storage, and further ones by distinct names.
@@ -86,6 +91,20 @@ impl<S: LogStorage> Routed<S> {
         }
         let part = self.parts.iter().position(|part| part.name == name);
         part.map_or(Place::Elsewhere, Place::In)
+    }
+
+    /// The part of this name, to be asked for what a namespace needs beforehand. That goes by the name alone: another
+    /// namespace of the same number may have been made elsewhere meanwhile.
+    fn making(&self, name: StorageName) -> Result<Place, NothingToMake> {
+        let Some(part) = self.parts.iter().position(|part| part.name == name) else {
+            // Input: an owner to whom another log 0 has said where its logs are.
+            return Ok(Place::Elsewhere);
+        };
+        let provisions = |part: &Part<S>| part.storage.capabilities().provisions;
+        if !provisions(&self.parts[part]) && self.parts.iter().any(provisions) {
+            return Err(NothingToMake);
+        }
+        Ok(Place::In(part))
     }
 
     /// Where a log is. The first part says of one that was never opened that it is not there.
@@ -139,8 +158,23 @@ impl<S: LogStorage> LogStorage for Routed<S> {
 
     fn submit(&mut self, mut call: Call) {
         let place = match &mut call {
-            Call::Provision { log, spec, .. } => {
-                self.named(*log, std::mem::take(&mut spec.storage))
+            Call::Provision { t, spec, .. } => {
+                let (t, name) = (*t, std::mem::take(&mut spec.storage));
+                match self.making(name) {
+                    Ok(place) => place,
+                    Err(NothingToMake) => {
+                        let provisions = Box::default();
+                        let answer = Completion::Provisioned { t, provisions };
+                        return self.answers.push(answer);
+                    }
+                }
+            }
+            Call::Withdraw { t, origin, .. } => {
+                let (t, name) = (*t, std::mem::take(&mut origin.storage));
+                match self.making(name) {
+                    Ok(place) => place,
+                    Err(NothingToMake) => return self.answers.push(Completion::Done { t }),
+                }
             }
             Call::Open { log, spec, .. } => {
                 let (log, name) = (*log, std::mem::take(&mut spec.storage));
@@ -154,7 +188,9 @@ impl<S: LogStorage> LogStorage for Routed<S> {
                 self.logs.insert(log, place);
                 place
             }
-            Call::Delete { log, storage, .. } => self.named(*log, std::mem::take(&mut **storage)),
+            Call::Delete { log, origin, .. } => {
+                self.named(*log, std::mem::take(&mut origin.storage))
+            }
             Call::Read { r, log, .. } => {
                 let place = self.place(*log);
                 if let Place::In(part) = place {

@@ -48,6 +48,15 @@ impl Subject for Shared {
 
 airmail_log::conformance!(Shared::new(SharedSettings::default()));
 
+mod provisioned {
+    use super::*;
+
+    airmail_log::conformance!(Shared::new(SharedSettings {
+        provisions: true,
+        ..SharedSettings::default()
+    }));
+}
+
 /// Polls at this time, in seconds.
 fn poll(handle: &mut LogsHandle, second: u64) -> Vec<Completion> {
     let now = Now {

@@ -6,13 +6,15 @@ mod subjects;
 
 use airmail_log::conformance::{End, Subject};
 use airmail_log::journal::JournalConfig;
+use airmail_log::many_writers::{LogsHandle, SharedLogs, SharedSettings};
 use airmail_log::routed::Routed;
 use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, ReaderId, Refusal, Tag,
-    Trouble,
+    Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, Origin, ReaderId, Refusal,
+    Tag, Trouble,
 };
 use airmail_model::{
-    Durability, Holder, LogId, LogIndex, Mono, NamespaceId, Now, Sequence, StorageName, Wall,
+    Durability, Holder, LogId, LogIndex, Mono, NamespaceId, Now, Provisions, Sequence, StorageName,
+    Wall,
 };
 use subjects::{InMemory, OnKept, tiny};
 
@@ -50,7 +52,9 @@ impl<S: LogStorage> LogStorage for Alternating<S> {
     fn submit(&mut self, mut call: Call) {
         match &mut call {
             Call::Open { log, spec, .. } => spec.storage = name_of(*log, spec.storage),
-            Call::Delete { log, storage, .. } => **storage = name_of(*log, **storage),
+            Call::Delete { log, origin, .. } => {
+                origin.storage = name_of(*log, origin.storage);
+            }
             _ => {}
         }
         self.routed.submit(call);
@@ -268,7 +272,10 @@ fn a_deletion_goes_to_the_storage_that_it_names_though_the_log_was_not_opened() 
         t: Tag(1),
         log: LOG,
         as_of: Sequence(5),
-        storage: Box::new(name),
+        origin: Box::new(Origin {
+            storage: name,
+            ..Origin::default()
+        }),
     };
     let deleted = ask(&mut storage, delete(fast()));
     assert_eq!(deleted, [Completion::Done { t: Tag(1) }]);
@@ -276,4 +283,73 @@ fn a_deletion_goes_to_the_storage_that_it_names_though_the_log_was_not_opened() 
         is_refused(&ask(&mut storage, open(fast())), &Refusal::NoLog),
         "its mark is there"
     );
+}
+
+/// Shared logs as one, of which the second has to be provisioned for.
+fn one_that_provisions() -> Routed<LogsHandle> {
+    let handle = |provisions| {
+        let settings = SharedSettings {
+            provisions,
+            ..SharedSettings::default()
+        };
+        SharedLogs::new(settings).handle()
+    };
+    Routed::new(handle(false), [(fast(), handle(true))])
+}
+
+fn provision(storage: StorageName) -> Call {
+    let spec = LogSpec {
+        durability: Durability::MEMORY,
+        storage,
+        ..LogSpec::default()
+    };
+    Call::Provision {
+        t: Tag(1),
+        log: LOG,
+        logs: 1,
+        spec: Box::new(spec),
+    }
+}
+
+fn provisioned(answers: &[Completion]) -> Provisions {
+    match answers {
+        [Completion::Provisioned { provisions, .. }] => **provisions,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn where_one_storage_provisions_all_can_be_asked_to() {
+    let mut storage = one_that_provisions();
+    assert!(storage.capabilities().provisions);
+    let none = provisioned(&ask(&mut storage, provision(StorageName::FIRST)));
+    assert!(none.is_none());
+    let withdraw = |storage, provisions| Call::Withdraw {
+        t: Tag(1),
+        log: LOG,
+        logs: 1,
+        origin: Box::new(Origin {
+            storage,
+            provisions,
+        }),
+    };
+    let answer = ask(&mut storage, withdraw(StorageName::FIRST, none));
+    assert_eq!(answer, [Completion::Done { t: Tag(1) }]);
+    let provisions = provisioned(&ask(&mut storage, provision(fast())));
+    assert!(!provisions.is_none());
+    let elsewhere = StorageName::new("slow").unwrap();
+    let holder = Holder::default();
+    let answer = ask(&mut storage, provision(elsewhere));
+    assert!(is_refused(&answer, &Refusal::Elsewhere(holder)));
+    let answer = ask(&mut storage, withdraw(fast(), provisions));
+    assert_eq!(answer, [Completion::Done { t: Tag(1) }]);
+}
+
+#[test]
+fn what_is_made_beforehand_goes_by_the_name_though_such_a_log_is_elsewhere() {
+    let mut storage = one_that_provisions();
+    // Another namespace of the same number.
+    ask(&mut storage, open(StorageName::FIRST));
+    let provisions = provisioned(&ask(&mut storage, provision(fast())));
+    assert!(!provisions.is_none());
 }

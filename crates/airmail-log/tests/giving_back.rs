@@ -57,7 +57,7 @@ fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
         t,
         log,
         as_of: Sequence(0),
-        storage: Box::default(),
+        origin: Box::default(),
     });
     assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
 }

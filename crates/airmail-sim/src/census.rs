@@ -112,6 +112,8 @@ kinds! {
     #[World] RestoredQuietly = "files set back, and no new lives asked for",
     #[World] RestoreTold = "subscription told of a loss by a restore",
     #[World] RestoreMet = "log began a new life for a position beyond its end",
+    #[World] Provisioned = "logs provisioned for",
+    #[World] Withdrawn = "provisions of no namespace withdrawn",
     #[World] SubscribedLatest = "subscribed from latest",
     #[World] SubscribedEarliest = "subscribed from earliest",
     #[World] SubscribedNumber = "subscribed from a number",

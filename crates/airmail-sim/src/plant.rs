@@ -63,6 +63,10 @@ pub enum Plant {
     EndNotAsked,
     /// [`BrokerBug::VoidEndsCommands`].
     VoidEndsCommands,
+    /// [`BrokerBug::UnknownWithdrawn`].
+    UnknownWithdrawn,
+    /// [`BrokerBug::ProvisionsForgotten`].
+    ProvisionsForgotten,
     /// [`BrokerBug::UnknownRefused`].
     UnknownRefused,
     /// [`BrokerBug::FirstTimeEnds`].
@@ -126,6 +130,8 @@ impl Plant {
             | Plant::WantedUntilDropped
             | Plant::EndNotAsked
             | Plant::VoidEndsCommands
+            | Plant::UnknownWithdrawn
+            | Plant::ProvisionsForgotten
             | Plant::UnknownRefused
             | Plant::FirstTimeEnds
             | Plant::EarlierEndTaken => Stage::Cluster,
@@ -161,6 +167,9 @@ impl Plant {
             | Plant::WantsKept
             | Plant::StandbyNotTold => &["G2", "liveness"],
             Plant::VoidEndsCommands | Plant::RefusalTaken | Plant::MoveUndoubted => &["G8"],
+            // Logs that are never opened, or that were opened already.
+            Plant::UnknownWithdrawn => &["liveness", "bug: withdrawn: "],
+            Plant::ProvisionsForgotten => &["liveness"],
             // A publish is refused, or a subscription.
             Plant::UnknownRefused => &["G8", "G2"],
             Plant::LinkCreditTwice => &["G5"],
@@ -219,6 +228,8 @@ impl Plant {
             Plant::WantedUntilDropped => BrokerBug::WantedUntilDropped,
             Plant::EndNotAsked => BrokerBug::EndNotAsked,
             Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
+            Plant::UnknownWithdrawn => BrokerBug::UnknownWithdrawn,
+            Plant::ProvisionsForgotten => BrokerBug::ProvisionsForgotten,
             Plant::UnknownRefused => BrokerBug::UnknownRefused,
             Plant::FirstTimeEnds => BrokerBug::FirstTimeEnds,
             Plant::EarlierEndTaken => BrokerBug::EarlierEndTaken,

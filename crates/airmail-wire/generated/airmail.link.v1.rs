@@ -434,7 +434,7 @@ pub struct ToHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "to_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22"
     )]
     pub message: ::core::option::Option<to_host::Message>,
 }
@@ -480,6 +480,8 @@ pub mod to_host {
         Below(super::Below),
         #[prost(message, tag = "21")]
         Provision(super::Provision),
+        #[prost(message, tag = "22")]
+        Withdraw(super::Withdraw),
     }
 }
 /// A generation begins: whatever an earlier one asked is void.
@@ -509,6 +511,22 @@ pub struct Provision {
     pub logs: u32,
     #[prost(message, optional, tag = "4")]
     pub spec: ::core::option::Option<LogSpec>,
+}
+/// What was made for logs that will never be. Answered by Done.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Withdraw {
+    #[prost(uint64, tag = "1")]
+    pub tag: u64,
+    /// The first of the logs.
+    #[prost(message, optional, tag = "2")]
+    pub log: ::core::option::Option<LogId>,
+    #[prost(uint32, tag = "3")]
+    pub logs: u32,
+    /// Empty: the first.
+    #[prost(string, tag = "4")]
+    pub storage: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub provisions: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Open {
@@ -685,6 +703,8 @@ pub struct Delete {
     pub as_of: u64,
     #[prost(string, tag = "4")]
     pub storage: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub provisions: ::prost::bytes::Bytes,
 }
 /// A reader goes on as another, with what was wanted of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,10 +6,13 @@ use crate::link_v1::to_host::Message;
 use crate::malformed::Malformed;
 use crate::message::OnWire;
 use crate::values::{
-    log_of, log_to_wire, narrow, need, spec_from_wire, spec_to_wire, storage_from_wire,
+    log_of, log_to_wire, narrow, need, provisions_from_wire, provisions_to_wire, spec_from_wire,
+    spec_to_wire, storage_from_wire,
 };
 use airmail_link::ToHost;
-use airmail_log::{Call, Direction, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit};
+use airmail_log::{
+    Call, Direction, Origin, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit,
+};
 use airmail_model::{AppendTime, MapEpoch, Sequence, TopicHash, bug};
 use bytes::Bytes;
 
@@ -171,11 +174,19 @@ fn question_to_wire(call: Call) -> Message {
             log,
             next: next.0,
         }),
-        Call::Delete { as_of, storage, .. } => Message::Delete(link_v1::Delete {
+        Call::Withdraw { logs, origin, .. } => Message::Withdraw(link_v1::Withdraw {
+            tag,
+            log,
+            logs: logs.into(),
+            storage: origin.storage.as_str().to_owned(),
+            provisions: provisions_to_wire(&origin.provisions),
+        }),
+        Call::Delete { as_of, origin, .. } => Message::Delete(link_v1::Delete {
             tag,
             log,
             as_of: as_of.0,
-            storage: storage.as_str().to_owned(),
+            storage: origin.storage.as_str().to_owned(),
+            provisions: provisions_to_wire(&origin.provisions),
         }),
         Call::Bounds { .. } => Message::Bounds(link_v1::Ask { tag, log }),
         other => {
@@ -279,14 +290,27 @@ fn question_from_wire(message: Message) -> Result<Call, Malformed> {
             log: log_of(seal.log)?,
             next: MapEpoch(seal.next),
         },
+        Message::Withdraw(withdraw) => Call::Withdraw {
+            t: Tag(withdraw.tag),
+            log: log_of(withdraw.log)?,
+            logs: narrow(withdraw.logs, "withdraw.logs")?,
+            origin: origin_from_wire(&withdraw.storage, &withdraw.provisions)?,
+        },
         Message::Delete(delete) => Call::Delete {
             t: Tag(delete.tag),
             log: log_of(delete.log)?,
             as_of: Sequence(delete.as_of),
-            storage: Box::new(storage_from_wire(&delete.storage)?),
+            origin: origin_from_wire(&delete.storage, &delete.provisions)?,
         },
         _ => return Err(Malformed::Missing { field: "call" }),
     })
+}
+
+fn origin_from_wire(storage: &str, provisions: &[u8]) -> Result<Box<Origin>, Malformed> {
+    Ok(Box::new(Origin {
+        storage: storage_from_wire(storage)?,
+        provisions: provisions_from_wire(provisions)?,
+    }))
 }
 
 fn scope_to_wire(scope: &Scope) -> link_v1::Read {

@@ -1,17 +1,18 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 to 3), kind u8, namespace id
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 4), kind u8, namespace id
 //! u32, then
-//! - 1 create: logs u16, settings, name (length u8, bytes), and in version 3 the storage's name (length u8,
-//!   bytes)
+//! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
+//!   bytes), and in version 4 its provisions (length u8, bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
 //! - 4 purged: nothing more
 //! - 5 raise: version u8; of namespace 0
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
-//! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a name.
+//! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
+//! name, a version 4 only of one for which the storage has provisioned.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -23,7 +24,7 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
-    NamespaceId, NamespaceSpec, Retention, StorageName, Synced, TopicName, Wall,
+    NamespaceId, NamespaceSpec, Provisions, Retention, StorageName, Synced, TopicName, Wall,
 };
 
 /// Version of commands whose settings have one copy.
@@ -32,6 +33,8 @@ const ONE_COPY: u8 = 1;
 const COPIES: u8 = 2;
 /// Version of a create that says in which storage the logs are.
 const STORAGE: u8 = 3;
+/// Version of a create that has the storage's provisions.
+const PROVISIONS: u8 = 4;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
@@ -40,7 +43,7 @@ const RAISE: u8 = 5;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = STORAGE;
+pub(super) const LAST_VERSION: u8 = PROVISIONS;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -54,6 +57,8 @@ pub(super) enum Change {
         id: NamespaceId,
         name: String,
         spec: NamespaceSpec,
+        /// Provisions of its storage for it.
+        provisions: Provisions,
     },
     /// It is to be kept otherwise.
     Update {
@@ -85,6 +90,7 @@ impl Change {
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::Create { provisions, .. } if !provisions.is_none() => PROVISIONS,
             Change::Create { spec, .. } if !spec.storage.is_first() => STORAGE,
             Change::Create {
                 spec: NamespaceSpec { durability, .. },
@@ -111,12 +117,20 @@ impl Change {
         let mut out = vec![version, kind];
         out.extend(self.id().0.to_le_bytes());
         match self {
-            Change::Create { name, spec, .. } => {
+            Change::Create {
+                name,
+                spec,
+                provisions,
+                ..
+            } => {
                 out.extend(spec.logs.to_le_bytes());
                 settings(&mut out, version, spec.durability, spec.retention);
-                text(&mut out, name);
+                counted(&mut out, name.as_bytes());
                 if version >= STORAGE {
-                    text(&mut out, spec.storage.as_str());
+                    counted(&mut out, spec.storage.as_str().as_bytes());
+                }
+                if version >= PROVISIONS {
+                    counted(&mut out, provisions.as_bytes());
                 }
             }
             Change::Update {
@@ -150,10 +164,17 @@ impl Change {
                 let logs = u16::from_le_bytes(from.take()?);
                 let (durability, retention) = from.settings(version)?;
                 let name = from.text()?;
-                let storage = if version >= STORAGE {
-                    StorageName::new(from.text()?)?
-                } else {
-                    StorageName::FIRST
+                let storage = match version {
+                    PROVISIONS => match from.text()? {
+                        "" => StorageName::FIRST,
+                        name => StorageName::new(name)?,
+                    },
+                    STORAGE => StorageName::new(from.text()?)?,
+                    _ => StorageName::FIRST,
+                };
+                let provisions = match version {
+                    PROVISIONS => Provisions::new(from.bytes()?)?,
+                    _ => Provisions::NONE,
                 };
                 if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
                     return None;
@@ -167,6 +188,7 @@ impl Change {
                         durability,
                         storage,
                     },
+                    provisions,
                 }
             }
             UPDATE => {
@@ -230,20 +252,24 @@ fn settings(out: &mut Vec<u8>, version: u8, durability: Durability, retention: R
     }
 }
 
-/// A length of one byte, and as many bytes of a text.
-fn text(out: &mut Vec<u8>, text: &str) {
-    out.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
-    out.extend(text.bytes().take(usize::from(u8::MAX)));
+/// A length of one byte, and as many bytes.
+fn counted(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));
+    out.extend(bytes.iter().take(usize::from(u8::MAX)));
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn text(&mut self) -> Option<&'a str> {
+    fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.u8()?);
-        let (text, rest) = self.0.split_at_checked(length)?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok()
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -289,6 +315,7 @@ mod tests {
                 durability: Durability::OS,
                 storage: StorageName::FIRST,
             },
+            provisions: Provisions::NONE,
         }
     }
 
@@ -404,6 +431,46 @@ mod tests {
         for name in [&b""[..], b"Fast", b"a b", &[b'x'; 33]] {
             assert_eq!(named(name), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn provisions_are_said_in_version_4_and_only_there() {
+        let provisioned = |storage: StorageName, bytes: &[u8]| {
+            let mut change = create(9, "orders");
+            if let Change::Create {
+                spec, provisions, ..
+            } = &mut change
+            {
+                spec.storage = storage;
+                *provisions = Provisions::new(bytes).expect("few");
+            }
+            change
+        };
+        let body = [
+            &[4, 1, 9, 0, 0, 0, 7, 0, 1, 5][..],
+            &[0; 7],
+            &[0xff; 8],
+            &[1],
+            b"\x06orders",
+        ]
+        .concat();
+        let fast = StorageName::new("fast").expect("a name");
+        for (storage, name) in [(StorageName::FIRST, &b"\0"[..]), (fast, b"\x04fast")] {
+            let change = provisioned(storage, &[0xff, 0]);
+            let of_version_4 = [&body[..], name, b"\x02\xff\0"].concat();
+            assert_eq!(change.encode(), of_version_4);
+            assert_eq!(Change::decode(&of_version_4), Some(change));
+            for version in 1..4 {
+                let mut bytes = of_version_4.clone();
+                bytes[0] = version;
+                assert_eq!(Change::decode(&bytes), None, "in version {version}");
+            }
+        }
+        let of = |bytes: &[u8]| Change::decode(&[&body[..], bytes].concat());
+        assert_eq!(of(b"\0\0"), None, "none are said in an earlier version");
+        let most = Provisions::new(&[7; 64]).expect("as many as may be");
+        assert!(of(&[&[0, 64][..], most.as_bytes()].concat()).is_some());
+        assert_eq!(of(&[&[0, 65][..], &[7; 65]].concat()), None);
     }
 
     #[test]

@@ -182,13 +182,13 @@ impl CatalogCore {
                 namespace,
                 logs,
                 as_of,
-                storage,
+                origin,
             } => {
                 let dying = self.fold.dying.get(&namespace).copied();
                 let wanted = Some(Dying {
                     logs,
                     as_of,
-                    storage,
+                    origin,
                 });
                 assert_eq!(dying, wanted, "orders: {namespace} is to be deleted");
             }
@@ -274,6 +274,8 @@ impl CatalogCore {
                 phase > Phase::Replaying,
                 "ready: {current:?} while {phase:?}"
             );
+            let is_early = current.is_provisioning && current.at.is_some();
+            assert!(!is_early, "line: {current:?} is written too early");
             let (next, met) = (self.log.next, &current.met);
             let mut ends = met.iter().map(|met| met.extent.next());
             assert!(

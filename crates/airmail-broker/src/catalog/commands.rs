@@ -2,7 +2,8 @@
 //!
 //! Others write to log 0 too, so a command of one's own may turn out void because another was there first. Then
 //! it has succeeded if the namespaces are as it asked; else it is checked and written again, on top of what is
-//! there now, before anybody is told.
+//! there now, before anybody is told. A namespace for which the storage makes something beforehand is provisioned before
+//! each attempt (`provisioning.rs`).
 
 use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
@@ -27,6 +28,8 @@ pub(super) struct Current {
     pub(super) change: Change,
     /// The namespace that it is about: the change's, or the one that somebody else has made as it asked.
     pub(super) namespace: NamespaceId,
+    /// The storage was asked to provision for its namespace, and has not answered: nothing is written yet.
+    pub(super) is_provisioning: bool,
     /// Somebody else has made the namespaces as it asked.
     is_as_asked: bool,
     /// Times that it was written.
@@ -98,7 +101,7 @@ impl CatalogCore {
     }
 
     /// Whether namespaces can be changed; else why not.
-    fn may_change(&self) -> Result<(), Error> {
+    pub(super) fn may_change(&self) -> Result<(), Error> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
@@ -139,19 +142,34 @@ impl CatalogCore {
     ) -> Result<(), Error> {
         self.may_change()?;
         let change = self.to_change(command.clone())?;
-        let batch = change.to_batch(now.wall, self.fold.version)?;
-        let of = SystemAppend::Command;
-        out.push(CatalogEffect::Append { of, batch });
+        let is_provisioning = self.provision(&change, out);
+        if !is_provisioning {
+            self.write(now, &change, out)?;
+        }
         self.current = Some(Current {
             id,
             command,
             namespace: change.id(),
             change,
+            is_provisioning,
             is_as_asked: false,
             attempts,
             at: None,
             met: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// Writes a change to log 0.
+    pub(super) fn write(
+        &self,
+        now: Now,
+        change: &Change,
+        out: &mut CatalogEffects,
+    ) -> Result<(), Error> {
+        let batch = change.to_batch(now.wall, self.fold.version)?;
+        let of = SystemAppend::Command;
+        out.push(CatalogEffect::Append { of, batch });
         Ok(())
     }
 
@@ -184,6 +202,13 @@ impl CatalogCore {
         out: &mut CatalogEffects,
     ) {
         if of == SystemAppend::Command {
+            let is_sure = *why != Refusal::OutcomeUnknown;
+            #[cfg(feature = "sabotage")]
+            let is_sure =
+                is_sure || self.config.bug == Some(crate::sabotage::Bug::UnknownWithdrawn);
+            if is_sure {
+                self.withdraw(out);
+            }
             let error = storage_refusals::error(why, LogId::SYSTEM, None);
             self.finish(now, Err(error), out);
         }
@@ -211,7 +236,13 @@ impl CatalogCore {
         };
         match became {
             Became::Applied => {}
-            Became::Void => return self.void(now, out),
+            Became::Void => {
+                // Whoever has what is missing here may find that it counts.
+                if !self.log.is_torn {
+                    self.withdraw(out);
+                }
+                return self.void(now, out);
+            }
             Became::Lost => {
                 let error = storage_refusals::error(&Refusal::OutcomeUnknown, LogId::SYSTEM, None);
                 return self.finish(now, Err(error), out);
@@ -236,7 +267,7 @@ impl CatalogCore {
 
     /// Another was there before the command under way: it has succeeded if the namespaces are as it asked, else it
     /// is written again.
-    fn void(&mut self, now: Now, out: &mut CatalogEffects) {
+    pub(super) fn void(&mut self, now: Now, out: &mut CatalogEffects) {
         let Some(mut current) = self.current.take() else {
             bug!("a command of nobody was void");
             return;
@@ -269,7 +300,12 @@ impl CatalogCore {
         }
     }
 
-    fn finish(&mut self, now: Now, result: Result<Outcome, Error>, out: &mut CatalogEffects) {
+    pub(super) fn finish(
+        &mut self,
+        now: Now,
+        result: Result<Outcome, Error>,
+        out: &mut CatalogEffects,
+    ) {
         match self.current.take().map(|current| current.id) {
             Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
             // What is torn stays so, whatever has become of the first namespace.

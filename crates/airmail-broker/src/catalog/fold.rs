@@ -5,8 +5,9 @@
 //! read it finds it void as well.
 
 use super::change::{Change, FIRST_VERSION};
-use super::namespaces::Catalog;
-use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence, StorageName};
+use super::namespaces::{Catalog, Entry};
+use airmail_log::Origin;
+use airmail_model::{MapEpoch, Namespace, NamespaceId, NamespaceSpec, Sequence};
 use std::collections::BTreeMap;
 
 /// A deleted namespace whose logs may still be there.
@@ -16,8 +17,8 @@ pub(super) struct Dying {
     pub(super) logs: u16,
     /// Number of the command in log 0 that deleted it.
     pub(super) as_of: Sequence,
-    /// The storage that has its logs.
-    pub(super) storage: StorageName,
+    /// The storage that has its logs, and its provisions for them.
+    pub(super) origin: Origin,
 }
 
 /// The state that log 0 folds to.
@@ -50,11 +51,24 @@ impl Fold {
         self.last_id.0.checked_add(1).map(NamespaceId)
     }
 
+    /// Whether a namespace of this number and name could be made.
+    pub(super) fn are_free(&self, id: NamespaceId, name: &str) -> bool {
+        id > self.last_id && self.catalog.by_name(name).is_none()
+    }
+
     /// Counts the last number from the namespaces that are left: a planted bug.
     #[cfg(feature = "sabotage")]
     pub(super) fn free_numbers(&mut self) {
         let left = u32::try_from(self.catalog.len());
         self.last_id = NamespaceId(left.unwrap_or(u32::MAX));
+    }
+
+    /// Forgets what was made for the logs of deleted namespaces: a planted bug.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn forget_provisions(&mut self) {
+        for dying in self.dying.values_mut() {
+            dying.origin.provisions = airmail_model::Provisions::NONE;
+        }
     }
 
     /// Does what the command of this number says; `false` if it is void.
@@ -64,19 +78,18 @@ impl Fold {
         }
         let version = self.catalog.get(change.id()).map(|e| e.namespace.version);
         match change {
-            Change::Create { id, name, spec } => {
-                if *id <= self.last_id || self.catalog.by_name(name).is_some() {
+            Change::Create {
+                id,
+                name,
+                spec,
+                provisions,
+            } => {
+                if !self.are_free(*id, name) {
                     return false;
                 }
                 self.last_id = *id;
-                let namespace = Namespace {
-                    id: *id,
-                    name: name.clone(),
-                    spec: spec.clone(),
-                    version: 1,
-                    epoch: MapEpoch(1),
-                };
-                self.catalog.put(namespace, at);
+                let namespace = first_version(*id, name, spec);
+                self.catalog.put(Entry::new(namespace, *provisions, at));
             }
             Change::Update {
                 id,
@@ -95,7 +108,8 @@ impl Fold {
                 namespace.version += 1;
                 namespace.spec.retention = *retention;
                 namespace.spec.durability = *durability;
-                self.catalog.put(namespace, at);
+                let entry = Entry::new(namespace, entry.provisions, at);
+                self.catalog.put(entry);
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
@@ -106,7 +120,10 @@ impl Fold {
                     let dying = Dying {
                         logs: spec.logs,
                         as_of: at,
-                        storage: spec.storage,
+                        origin: Origin {
+                            storage: spec.storage,
+                            provisions: entry.provisions,
+                        },
                     };
                     self.dying.insert(*id, dying);
                 }
@@ -122,10 +139,21 @@ impl Fold {
     }
 }
 
+/// A namespace as it is when it is made.
+pub(super) fn first_version(id: NamespaceId, name: &str, spec: &NamespaceSpec) -> Namespace {
+    Namespace {
+        id,
+        name: name.to_owned(),
+        spec: spec.clone(),
+        version: 1,
+        epoch: MapEpoch(1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::NamespaceSpec;
+    use airmail_model::{Provisions, StorageName};
 
     fn create(id: u32, name: &str) -> Change {
         Change::Create {
@@ -135,6 +163,7 @@ mod tests {
                 logs: 7,
                 ..NamespaceSpec::default()
             },
+            provisions: Provisions::NONE,
         }
     }
 
@@ -182,7 +211,7 @@ mod tests {
         assert_eq!(entry.log_spec().storage, storage);
         assert!(fold.apply(&Change::Delete { id, based_on: 2 }, Sequence(4)));
         assert_eq!(
-            fold.dying.get(&id).map(|dying| dying.storage),
+            fold.dying.get(&id).map(|dying| dying.origin.storage),
             Some(storage)
         );
     }
@@ -202,7 +231,7 @@ mod tests {
         let dying = Dying {
             logs: 7,
             as_of: Sequence(5),
-            storage: StorageName::FIRST,
+            origin: Origin::default(),
         };
         assert_eq!(fold.dying.get(&id), Some(&dying));
         assert!(fold.apply(&Change::Purged { id }, Sequence(7)));

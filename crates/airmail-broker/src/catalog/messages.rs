@@ -5,9 +5,10 @@
 
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
-use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, LogSpec, Origin, ReaderId, Refusal, Stored};
 use airmail_model::{
-    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Sequence, StorageName,
+    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Provisions, Sequence,
+    StorageName,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub(crate) struct CatalogConfig {
     pub(crate) strongest: Durability,
     /// The further storages, each with the strongest durability that it has.
     pub(crate) storages: BTreeMap<StorageName, Durability>,
+    /// The storage provisions before a namespace is there.
+    pub(crate) provisions: bool,
     /// Settings with which the namespace `default` is made on the first start.
     pub(crate) default_namespace: FirstNamespace,
     /// Bytes that the reader of log 0 may be ahead.
@@ -50,6 +53,8 @@ pub(crate) enum CatalogInput {
     Appended { of: SystemAppend, extent: Extent },
     /// An append did not get into log 0, or may not have.
     AppendRefused { of: SystemAppend, why: Refusal },
+    /// The storage has provisioned for the namespace of the command under way, or has not.
+    Provisioned(Result<Provisions, Refusal>),
     /// A client, who may, wants namespaces changed.
     Command { id: CommandId, command: Command },
     /// A log that was ordered open or away is, or could not be.
@@ -79,6 +84,19 @@ pub(crate) enum CatalogEffect {
     Read { from: Sequence, credit_bytes: u32 },
     /// Give the reader of log 0 more credit.
     Credit { r: ReaderId, bytes: u32 },
+    /// Have the storage provision for a namespace that is to be made, of so many logs from the first one on. Answered by
+    /// `Provisioned`.
+    Provision {
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
+    },
+    /// Have it remove what it made for one that will never be. Not answered: what is left is removed by its upkeep.
+    Withdraw {
+        log: LogId,
+        logs: u16,
+        origin: Origin,
+    },
     /// Append to log 0. Answered by `Appended` or `AppendRefused`.
     Append {
         of: SystemAppend,
@@ -104,12 +122,12 @@ pub(crate) enum Order {
     /// Open a log, or keep an open one so from now on.
     Open { log: LogId, spec: LogSpec },
     /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
-    /// below `logs`, in this storage, as the command `as_of` of log 0 says.
+    /// below `logs`, where they came from, as the command `as_of` of log 0 says.
     Delete {
         namespace: NamespaceId,
         logs: u16,
         as_of: Sequence,
-        storage: StorageName,
+        origin: Origin,
     },
 }
 

@@ -15,11 +15,22 @@ pub struct Entry {
     pub namespace: Namespace,
     /// Its map.
     pub map: LogMap,
+    /// Provisions of its storage for its logs.
+    pub provisions: Provisions,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,
 }
 
 impl Entry {
+    pub(crate) fn new(namespace: Namespace, provisions: Provisions, as_of: Sequence) -> Entry {
+        Entry {
+            map: namespace.map(),
+            namespace,
+            provisions,
+            as_of,
+        }
+    }
+
     /// Settings of each of its logs.
     pub(crate) fn log_spec(&self) -> LogSpec {
         LogSpec {
@@ -28,7 +39,7 @@ impl Entry {
             epoch: self.map.epoch,
             as_of: self.as_of,
             storage: self.namespace.spec.storage,
-            provisions: Provisions::NONE,
+            provisions: self.provisions,
         }
     }
 }
@@ -70,17 +81,12 @@ impl Catalog {
         self.by_id.is_empty()
     }
 
-    /// Puts a namespace in, or in place of the one with its number, as the command `as_of` of log 0 says.
+    /// Puts a namespace in, or in place of the one with its number.
     /// Names do not change.
-    pub(crate) fn put(&mut self, namespace: Namespace, as_of: Sequence) {
-        self.by_name.insert(namespace.name.clone(), namespace.id);
-        let map = namespace.map();
-        let id = namespace.id;
-        let entry = Entry {
-            namespace,
-            map,
-            as_of,
-        };
+    pub(crate) fn put(&mut self, entry: Entry) {
+        let Namespace { id, name, .. } = &entry.namespace;
+        let id = *id;
+        self.by_name.insert(name.clone(), id);
         self.by_id.insert(id, Arc::new(entry));
     }
 

@@ -75,14 +75,14 @@ impl CatalogCore {
         let Dying {
             logs,
             as_of,
-            storage,
+            origin,
         } = dying;
         self.settling.entry(id).or_default().left += usize::from(logs);
         let order = Order::Delete {
             namespace: id,
             logs,
             as_of,
-            storage,
+            origin,
         };
         out.push(CatalogEffect::Order(order));
     }

@@ -100,6 +100,10 @@ impl CatalogCore {
             if self.config.bug == Some(crate::sabotage::Bug::NumberFreed) {
                 self.fold.free_numbers();
             }
+            #[cfg(feature = "sabotage")]
+            if self.config.bug == Some(crate::sabotage::Bug::ProvisionsForgotten) {
+                self.fold.forget_provisions();
+            }
             let became = if applied {
                 Became::Applied
             } else {

@@ -3,6 +3,7 @@
 mod first_start;
 mod invariants;
 mod overtaken;
+mod provisioned;
 mod storages;
 mod transcripts;
 mod versions;
@@ -11,10 +12,10 @@ use super::change::Change;
 use super::*;
 use crate::config::FirstNamespace;
 use crate::input::Outcome;
-use airmail_log::{Bounds, GapWhy, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, Origin, ReaderId, Refusal, Stored};
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, ErrorCode, Extent, Incarnation, Mono, Namespace,
-    NamespaceSpec, Retention, Sequence, StorageName, Wall,
+    NamespaceSpec, Provisions, Retention, Sequence, StorageName, Wall,
 };
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ impl Driver {
         let config = CatalogConfig {
             strongest: Durability::FSYNC,
             storages: BTreeMap::new(),
+            provisions: false,
             default_namespace: FirstNamespace::default(),
             read_window_bytes: 1_024,
             commands_max: 2,
@@ -200,6 +202,7 @@ fn create(id: u32, name: &str, logs: u16) -> Change {
             logs,
             ..NamespaceSpec::default()
         },
+        provisions: Provisions::NONE,
     }
 }
 
@@ -274,7 +277,7 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
         namespace,
         logs: 4,
         as_of: Sequence(5),
-        storage: StorageName::FIRST,
+        origin: Origin::default(),
     }];
     let wanted: Vec<Order> = opens.chain(left).collect();
     assert_eq!(driver.orders(), wanted);
@@ -442,7 +445,7 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
         namespace,
         logs: 2,
         as_of: Sequence(2),
-        storage: StorageName::FIRST,
+        origin: Origin::default(),
     };
     assert_eq!(driver.orders(), [order]);
     driver.settle(1);

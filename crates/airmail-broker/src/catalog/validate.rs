@@ -6,7 +6,7 @@ use crate::input::Command;
 use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
-    Durability, Error, ErrorCode, Namespace, NamespaceSpec, Retention, StorageName,
+    Durability, Error, ErrorCode, Namespace, NamespaceSpec, Provisions, Retention, StorageName,
 };
 
 impl CatalogCore {
@@ -41,6 +41,7 @@ impl CatalogCore {
                         durability: self.durability(durability, storage)?,
                         storage,
                     },
+                    provisions: Provisions::NONE,
                 })
             }
             Command::UpdateNamespace {

@@ -2,8 +2,8 @@
 
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::link::{FromTower, ToTower};
-use airmail_log::{Call, Completion, LogSpec, ReaderId};
-use airmail_model::{Batch, Checked, Sequence};
+use airmail_log::{Call, Completion, LogSpec, Origin, ReaderId};
+use airmail_model::{Batch, Checked, LogId, Sequence};
 use std::collections::VecDeque;
 
 /// Everything that can happen to a tower.
@@ -21,6 +21,18 @@ pub(crate) enum TowerInput {
     ReadSystem { from: Sequence, credit_bytes: u32 },
     /// The catalog lets the reader of log 0 give more.
     CreditSystem { r: ReaderId, bytes: u32 },
+    /// The catalog wants provisions for a namespace of so many logs, from this one on.
+    Provision {
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
+    },
+    /// The catalog wants provisions removed.
+    Withdraw {
+        log: LogId,
+        logs: u16,
+        origin: Origin,
+    },
     /// The catalog appends to log 0.
     AppendSystem {
         of: SystemAppend,

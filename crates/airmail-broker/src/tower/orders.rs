@@ -9,11 +9,9 @@ use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::keys::TowerLogKey;
 use crate::link::FromTower;
 use crate::storage_refusals;
-use airmail_log::{Bounds, Call, LogSpec, Refusal};
+use airmail_log::{Bounds, Call, LogSpec, Origin, Refusal};
 use airmail_model::bug;
-use airmail_model::{
-    Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence, StorageName,
-};
+use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
 
 impl Tower {
     pub(super) fn open_system(&mut self, spec: LogSpec, out: &mut TowerEffects) {
@@ -65,6 +63,35 @@ impl Tower {
         });
     }
 
+    /// Has the storage provision for a namespace.
+    pub(super) fn provision(
+        &mut self,
+        log: LogId,
+        logs: u16,
+        spec: LogSpec,
+        out: &mut TowerEffects,
+    ) {
+        let t = self.calls.tag(Purpose::Provision);
+        let spec = Box::new(spec);
+        out.call(Call::Provision { t, log, logs, spec });
+    }
+
+    /// Has the storage remove provisions. Its answer does not matter: what is left is removed by its upkeep.
+    pub(super) fn withdraw(
+        &mut self,
+        log: LogId,
+        logs: u16,
+        origin: Origin,
+        out: &mut TowerEffects,
+    ) {
+        out.call(Call::Withdraw {
+            t: self.calls.tag(Purpose::Withdraw),
+            log,
+            logs,
+            origin: Box::new(origin),
+        });
+    }
+
     pub(super) fn order(&mut self, order: Order, out: &mut TowerEffects) {
         match order {
             Order::Open { log, spec } => {
@@ -76,7 +103,7 @@ impl Tower {
                 namespace,
                 logs,
                 as_of,
-                storage,
+                origin,
             } => {
                 let indexes = (0..logs).map(LogIndex);
                 for index in indexes {
@@ -86,7 +113,7 @@ impl Tower {
                         lane,
                         index,
                     };
-                    self.delete_log(log, as_of, storage, out);
+                    self.delete_log(log, as_of, origin, out);
                 }
             }
         }
@@ -176,13 +203,7 @@ impl Tower {
     }
 
     /// Ends everything that a log was used for, and deletes it.
-    fn delete_log(
-        &mut self,
-        log: LogId,
-        as_of: Sequence,
-        storage: StorageName,
-        out: &mut TowerEffects,
-    ) {
+    fn delete_log(&mut self, log: LogId, as_of: Sequence, origin: Origin, out: &mut TowerEffects) {
         let key = self.logs.key(log);
         self.stop_tail(key, out);
         for member in self.members.of_log(key) {
@@ -197,7 +218,7 @@ impl Tower {
             t,
             log,
             as_of,
-            storage: Box::new(storage),
+            origin: Box::new(origin),
         });
     }
 

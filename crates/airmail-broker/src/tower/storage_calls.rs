@@ -17,6 +17,10 @@ pub(crate) enum Purpose {
     SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
+    /// Making provisions for a namespace.
+    Provision,
+    /// Removing those of one that will never be.
+    Withdraw,
     /// Opening a namespace's log: by an order for that namespace, or because the tower tries again.
     Open(Option<NamespaceId>, TowerLogKey),
     /// Deleting a namespace's log.

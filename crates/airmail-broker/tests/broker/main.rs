@@ -19,6 +19,7 @@ mod many_writers;
 mod namespaces;
 mod new_incarnation;
 mod positions;
+mod provisions;
 mod publish_gate;
 mod publishing;
 mod random;

@@ -20,21 +20,21 @@ use std::time::Duration;
 /// The client of each node.
 const CLIENT: SessionId = SessionId(1);
 
-struct Node {
-    engine: Engine<LogsHandle>,
+pub(crate) struct Node {
+    pub(crate) engine: Engine<LogsHandle>,
     client: Client,
-    outcomes: Vec<Result<Outcome, Error>>,
+    pub(crate) outcomes: Vec<Result<Outcome, Error>>,
 }
 
-struct Nodes {
-    logs: SharedLogs,
-    nodes: Vec<Node>,
+pub(crate) struct Nodes {
+    pub(crate) logs: SharedLogs,
+    pub(crate) nodes: Vec<Node>,
     now: Now,
     requests: u64,
 }
 
 impl Nodes {
-    fn new(count: usize, settings: SharedSettings) -> Nodes {
+    pub(crate) fn new(count: usize, settings: SharedSettings) -> Nodes {
         let mut nodes = Nodes {
             logs: SharedLogs::new(settings),
             nodes: Vec::new(),
@@ -52,7 +52,7 @@ impl Nodes {
     }
 
     /// Another node begins.
-    fn join(&mut self, seed: u64) {
+    pub(crate) fn join(&mut self, seed: u64) {
         let config = ShardConfig {
             seed,
             ..ShardConfig::default()
@@ -97,7 +97,7 @@ impl Nodes {
     }
 
     /// Turns of all nodes, and a little time.
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         for _ in 0..60 {
             for node in 0..self.nodes.len() {
                 self.turn(node);
@@ -128,7 +128,7 @@ impl Nodes {
     }
 
     /// Publishes one message to topic a, and waits for its answer.
-    fn tell(&mut self, node: usize, payload: &str) -> Ack {
+    pub(crate) fn tell(&mut self, node: usize, payload: &str) -> Ack {
         let request = self.publish(node, batch(LOG, 1, &[("a", payload)]));
         self.run();
         self.answer(node, request).expect("stored")
@@ -159,7 +159,7 @@ impl Nodes {
         self.nodes[node].client.payloads(n)
     }
 
-    fn create(&mut self, node: usize, name: &str) {
+    pub(crate) fn create(&mut self, node: usize, name: &str) {
         let command = Command::CreateNamespace {
             name: name.to_owned(),
             logs: 1,
@@ -170,7 +170,7 @@ impl Nodes {
         self.command(node, command);
     }
 
-    fn command(&mut self, node: usize, command: Command) {
+    pub(crate) fn command(&mut self, node: usize, command: Command) {
         self.requests += 1;
         let id = CommandId(self.requests);
         let principal = Principal::default();
@@ -183,7 +183,7 @@ impl Nodes {
     }
 }
 
-fn slow(seed: u64) -> SharedSettings {
+pub(crate) fn slow(seed: u64) -> SharedSettings {
     SharedSettings {
         seed,
         delay: Duration::from_micros(300),

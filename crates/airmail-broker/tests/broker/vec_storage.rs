@@ -388,13 +388,14 @@ impl LogStorage for VecStorage {
             Call::Seal { t, .. } => self.cannot(t, "seal"),
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Provision { t, .. } => self.cannot(t, "provision"),
+            Call::Withdraw { t, .. } => self.cannot(t, "withdraw"),
             Call::Renew { t, log } => self.renew(t, log),
             Call::Delete {
                 t,
                 log,
                 as_of,
-                storage,
-            } => self.delete(t, log, as_of, *storage),
+                origin,
+            } => self.delete(t, log, as_of, origin.storage),
         }
     }
 

@@ -37,7 +37,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         }
         let Some(place) = self.logs.get(&log).filter(|place| place.is_known) else {
             // Input: a log that its owner has not opened yet.
-            return !self.is_being_opened(log);
+            return !self.is_being_made(log);
         };
         let is_usable = place.usable.contains(&active);
         let wished = towers_of(log, &self.live, self.limits.towers_per_log);
@@ -61,9 +61,11 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         }
     }
 
-    fn is_being_opened(&self, log: LogId) -> bool {
+    /// Whether something of a log is asked that need not be open.
+    fn is_being_made(&self, log: LogId) -> bool {
+        let is_made = |asked: &Asked| matches!(asked, Asked::Open(_) | Asked::Provisions(_));
         let mut asked = self.asked.values();
-        asked.any(|asked| matches!(asked, Asked::Open(of) if *of == log))
+        asked.any(|asked| asked.log() == log && is_made(asked))
     }
 
     /// None of a log's towers can use it.

@@ -256,7 +256,7 @@ fn what_is_known_of_a_life_is_stated_before_it_ends_and_removed_after() {
         t,
         log: log(0),
         as_of: Sequence(9),
-        storage: Box::default(),
+        origin: Box::default(),
     });
     assert!(matches!(done, Completion::Done { .. }), "{done:?}");
     world.pass(Duration::from_secs(1));
@@ -274,7 +274,7 @@ fn statements_about_a_log_whose_deletion_was_interrupted_are_removed_by_the_next
         t,
         log: log(0),
         as_of: Sequence(9),
-        storage: Box::default(),
+        origin: Box::default(),
     });
     assert!(matches!(done, Completion::Done { .. }), "{done:?}");
     // They are there once more, as if nobody had removed them.

@@ -6,7 +6,7 @@ use crate::config::KafkaConfig;
 use crate::model::{Faults, ModelCluster};
 use crate::place::Offset;
 use airmail_log::conformance::{Maker, log};
-use airmail_log::{Call, Completion, Refusal};
+use airmail_log::{Call, Completion, Origin, Refusal};
 use airmail_model::{AppendTime, Now, Provisions, Sequence};
 use std::time::Duration;
 
@@ -247,12 +247,103 @@ fn a_topic_goes_with_the_last_of_its_logs() {
             t,
             log: log(index),
             as_of: Sequence(5),
-            storage: Box::default(),
+            origin: Box::default(),
         });
         let answer = world.node.answer(&mut world.now, tag);
         assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
         assert_eq!(world.cluster.topics().contains(&topic), is_there);
         assert!(world.refused(index).contains("not open"));
+    }
+    assert!(world.lanes().is_empty(), "the lane that was never used");
+}
+
+impl World {
+    /// Topics of logs.
+    fn lanes(&self) -> Vec<Topic> {
+        let mut topics = self.cluster.topics();
+        topics.retain(|topic| topic.as_str().contains(".7."));
+        topics
+    }
+
+    fn origin(&self) -> Box<Origin> {
+        Box::new(Origin {
+            provisions: self.provisions,
+            ..Origin::default()
+        })
+    }
+
+    /// Another node in place of the one before, which has ended.
+    fn restart(&mut self) {
+        self.node = Node::new(&self.cluster, KafkaConfig::default());
+    }
+
+    /// Deletes both logs, by what log 0 says of them.
+    fn delete_logs(&mut self) {
+        for index in [0, 1] {
+            let origin = self.origin();
+            let tag = self.node.call(|t| Call::Delete {
+                t,
+                log: log(index),
+                as_of: Sequence(5),
+                origin,
+            });
+            let answer = self.node.answer(&mut self.now, tag);
+            assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn the_topics_of_deleted_logs_go_though_the_node_was_restarted() {
+    let mut world = World::new();
+    for index in [0, 1] {
+        assert!(matches!(world.open(index), Completion::Opened { .. }));
+    }
+    world.restart();
+    world.delete_logs();
+    assert!(world.lanes().is_empty(), "{:?}", world.lanes());
+    world.delete_logs();
+}
+
+#[test]
+fn a_topic_that_is_left_of_logs_that_are_written_down_as_deleted_goes_when_they_are_deleted_again()
+{
+    let mut world = World::new();
+    let left = world.topic();
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    world.delete_logs();
+    world.cluster.remake(&left);
+    world.restart();
+    world.delete_logs();
+    assert!(world.lanes().is_empty(), "{:?}", world.lanes());
+}
+
+#[test]
+fn what_is_withdrawn_is_deleted_in_both_lanes() {
+    let mut world = World::new();
+    let withdraw = |world: &mut World, logs| {
+        let origin = world.origin();
+        let log = log(0);
+        let tag = world.node.call(|t| Call::Withdraw {
+            t,
+            log,
+            logs,
+            origin,
+        });
+        world.node.answer(&mut world.now, tag)
+    };
+    assert!(matches!(world.open(0), Completion::Opened { .. }));
+    for logs in [1, 2] {
+        let answer = withdraw(&mut world, logs);
+        let is_refused = matches!(answer, Completion::Refused { .. });
+        assert!(is_refused, "other logs, and then open ones: {answer:?}");
+    }
+    assert_eq!(world.lanes().len(), 2);
+    world.restart();
+    for _ in 0..2 {
+        let answer = withdraw(&mut world, 2);
+        assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
+        assert!(world.lanes().is_empty(), "{:?}", world.lanes());
     }
 }
 

@@ -308,7 +308,7 @@ impl World {
             t,
             log: log(0),
             as_of,
-            storage: Box::default(),
+            origin: Box::default(),
         });
         assert!(matches!(done, Completion::Done { .. }), "{done:?}");
         let mut node = self.nodes[n].take().unwrap();

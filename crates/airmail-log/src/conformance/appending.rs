@@ -320,16 +320,21 @@ pub fn what_it_cannot_do_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
     }
     if !can.provisions {
         let spec = Box::new(spec(can.strongest));
-        match d.ask(|t| Call::Provision {
+        let (log, logs, origin) = (log(0), 1, Box::default());
+        let provision = d.call(|t| Call::Provision { t, log, logs, spec });
+        let withdraw = d.call(|t| Call::Withdraw {
             t,
-            log: log(0),
-            logs: 1,
-            spec,
-        }) {
-            Completion::Refused { why, .. } => {
-                assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
+            log,
+            logs,
+            origin,
+        });
+        for tag in [provision, withdraw] {
+            match d.answer(tag) {
+                Completion::Refused { why, .. } => {
+                    assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
+                }
+                other => panic!("provision and withdraw were answered with {other:?}"),
             }
-            other => panic!("provision was answered with {other:?}"),
         }
     }
     let mut denied = vec![Scope {

@@ -103,12 +103,19 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.submit(tag, call)
     }
 
-    fn submit(&mut self, tag: Tag, call: Call) -> Tag {
+    fn submit(&mut self, tag: Tag, mut call: Call) -> Tag {
         self.unanswered.insert(tag);
         self.asked.extend(call.log().map(|log| (tag, log)));
-        if let Call::Delete { log, as_of, .. } = &call {
+        if let Call::Delete {
+            log, as_of, origin, ..
+        } = &mut call
+        {
             self.deleted.insert(*log);
-            self.provisioned.entry(*log).or_default().delete(*as_of);
+            let provisioned = self.provisioned.entry(*log).or_default();
+            let known = provisioned.delete(*as_of);
+            if origin.provisions.is_none() {
+                origin.provisions = known;
+            }
         }
         self.storage().submit(call);
         tag

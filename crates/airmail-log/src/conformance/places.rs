@@ -122,7 +122,7 @@ pub fn an_open_that_a_deletion_overtakes_is_answered_as_one<S: Subject>(d: &mut 
         t,
         log: log(0),
         as_of: Sequence(5),
-        storage: Box::default(),
+        origin: Box::default(),
     });
     for open in opens {
         match d.answer(open) {

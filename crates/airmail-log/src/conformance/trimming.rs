@@ -3,7 +3,7 @@
 use super::batches::{Maker, log, spec};
 use super::reading::{assert_all, fill};
 use super::{Driver, Seen, Subject};
-use crate::contract::{Call, Completion, GapWhy, LogSpec, Refusal, Scope};
+use crate::contract::{Call, Completion, GapWhy, LogSpec, Origin, Refusal, Scope};
 use airmail_model::{Extent, LogId, Retention, Sequence, StorageName};
 use std::time::Duration;
 
@@ -40,12 +40,15 @@ pub(super) fn try_delete<S: Subject>(
     as_of: Sequence,
     storage: StorageName,
 ) -> Completion {
-    let storage = Box::new(storage);
+    let origin = Box::new(Origin {
+        storage,
+        ..Origin::default()
+    });
     d.ask(|t| Call::Delete {
         t,
         log,
         as_of,
-        storage,
+        origin,
     })
 }
 

@@ -40,6 +40,17 @@ pub enum Call {
         logs: u16,
         spec: Box<LogSpec>,
     },
+    /// Removes what a `Provision` has made, of the same first log and number of logs: no namespace will ever name it, as
+    /// log 0 surely has no command with these provisions that counts. Only where the storage says so
+    /// ([`Capabilities::provisions`]). What is removed already, or in part, stays so. Answer: `Done`.
+    ///
+    /// [`Capabilities::provisions`]: super::Capabilities::provisions
+    Withdraw {
+        t: Tag,
+        log: LogId,
+        logs: u16,
+        origin: Box<Origin>,
+    },
     /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
     /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). A spec that is of an earlier place
     /// than the log's own changes nothing: the answer is that of an open log. One that is of an earlier
@@ -122,14 +133,15 @@ pub enum Call {
     /// Removes the log, if it is there, and all it holds; its readers end. What is left is a tombstone, for
     /// ever: no spec of an earlier place than `as_of` makes the log anew. A deletion of an earlier place
     /// than the log's spec changes nothing; one that names a storage which is no part of this one is
-    /// [`Refusal::Elsewhere`]. Answer: `Done`.
+    /// [`Refusal::Elsewhere`]. With its provisions, a log is found and removed that was never opened here, too.
+    /// Answer: `Done`.
     ///
     /// [`Refusal::Elsewhere`]: super::Refusal::Elsewhere
     Delete {
         t: Tag,
         log: LogId,
         as_of: Sequence,
-        storage: Box<StorageName>,
+        origin: Box<Origin>,
     },
 }
 
@@ -142,6 +154,7 @@ impl Call {
     pub const fn tag(&self) -> Option<Tag> {
         match self {
             Call::Provision { t, .. }
+            | Call::Withdraw { t, .. }
             | Call::Open { t, .. }
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
@@ -161,6 +174,7 @@ impl Call {
     pub const fn log(&self) -> Option<LogId> {
         match self {
             Call::Provision { log, .. }
+            | Call::Withdraw { log, .. }
             | Call::Open { log, .. }
             | Call::Append { log, .. }
             | Call::Read { log, .. }
@@ -185,6 +199,7 @@ impl Call {
             | Call::Want { r, .. }
             | Call::Stop { r } => Some(*r),
             Call::Provision { .. }
+            | Call::Withdraw { .. }
             | Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
@@ -203,6 +218,7 @@ impl Call {
     pub fn set_tag(&mut self, tag: Tag) {
         match self {
             Call::Provision { t, .. }
+            | Call::Withdraw { t, .. }
             | Call::Open { t, .. }
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
@@ -225,6 +241,7 @@ impl Call {
             | Call::Want { r, .. }
             | Call::Stop { r } => *r = reader,
             Call::Provision { .. }
+            | Call::Withdraw { .. }
             | Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
@@ -258,6 +275,15 @@ pub struct LogSpec {
     pub storage: StorageName,
     /// Provisions of the storage for the map that the log belongs to. None, the default: where a storage makes nothing
     /// beforehand, and for log 0.
+    pub provisions: Provisions,
+}
+
+/// Where logs are that need not be open, as log 0 says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The storage that has them, as in [`LogSpec::storage`].
+    pub storage: StorageName,
+    /// Its provisions for the map that they belong to, as in [`LogSpec::provisions`].
     pub provisions: Provisions,
 }
 

@@ -271,13 +271,14 @@ impl Journal {
             Call::Seal { t, log, next } => self.seal_log(t, log, next),
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Provision { t, .. } => self.cannot(t, "provision"),
+            Call::Withdraw { t, .. } => self.cannot(t, "withdraw"),
             Call::Renew { t, log } => self.renew_log(t, log),
             Call::Delete {
                 t,
                 log,
                 as_of,
-                storage,
-            } => self.delete_log(t, log, as_of, *storage),
+                origin,
+            } => self.delete_log(t, log, as_of, origin.storage),
         }
     }
 

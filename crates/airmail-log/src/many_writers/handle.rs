@@ -4,17 +4,16 @@
 //! this handle knows: behind one that it has refused nothing is stored until that one comes again, and after an unknown
 //! outcome nothing more of that epoch.
 
-use super::log::SharedLog;
 use super::reader::Reader;
 use super::{SharedLogs, State};
 use crate::contract::{
-    AppendClock, Call, Capabilities, ClockState, Completion, Dedup, Direction, LogSpec, LogStorage,
+    AppendClock, Call, Capabilities, ClockState, Completion, Dedup, Direction, LogStorage,
     Numbering, ReaderId, Refusal, Scope, ScopeFilter, Tag, Trouble,
 };
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, MapEpoch, Mono,
-    Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence, StorageName,
+    AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, MapEpoch, Mono, Now,
+    ProducerEpoch, ProducerId, ProducerSequence, Sequence,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,7 +21,9 @@ use std::time::Duration;
 /// Time after which a refused append is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// Durability of all that is stored: it is elsewhere, where nothing fails.
-const STRONGEST: Durability = Durability::FSYNC;
+pub(super) const STRONGEST: Durability = Durability::FSYNC;
+/// Times as often as of others the outcome of a batch without a producer is told as unknown: commands are few.
+const COMMANDS_UNKNOWN: u32 = 10;
 /// Every so many places, one is void.
 const VOID_EVERY: u64 = 3;
 
@@ -40,7 +41,7 @@ enum Held {
 pub struct LogsHandle {
     logs: SharedLogs,
     /// Logs that are open here, with the lives that were told of them.
-    open: BTreeMap<LogId, Incarnation>,
+    pub(super) open: BTreeMap<LogId, Incarnation>,
     readers: BTreeMap<ReaderId, Reader>,
     held: BTreeMap<(LogId, ProducerId), (ProducerEpoch, Held)>,
     /// Calls on their way, each with the time that it takes, or when it is there.
@@ -80,6 +81,8 @@ impl LogsHandle {
     /// A call has reached the logs.
     fn arrive(&mut self, state: &mut State, call: Call) {
         let answer = match call {
+            Call::Provision { t, log, logs, spec } => self.provision(state, t, (log, logs), *spec),
+            Call::Withdraw { t, origin, .. } => self.withdraw(state, t, *origin),
             Call::Open { t, log, spec } => self.open(state, t, log, *spec),
             Call::Append { t, log, map, batch } => self.append(state, (t, log), map, batch),
             Call::Read {
@@ -114,8 +117,8 @@ impl LogsHandle {
                 t,
                 log,
                 as_of,
-                storage,
-            } => self.delete(state, t, log, as_of, *storage),
+                origin,
+            } => self.delete(state, t, log, as_of, *origin),
             of_open => self.of_open(state, of_open),
         };
         self.answer(state, answer);
@@ -157,56 +160,6 @@ impl LogsHandle {
         }
     }
 
-    fn open(&mut self, state: &mut State, t: Tag, id: LogId, spec: LogSpec) -> Completion {
-        if !spec.storage.is_first() {
-            return refused(t, Refusal::Elsewhere(Holder::default()));
-        }
-        if !STRONGEST.satisfies(spec.durability) {
-            return refused(t, Refusal::Unsupported("durability".into()));
-        }
-        let deleted = state.deleted.get(&id).copied();
-        match state.logs.get_mut(&id) {
-            Some(log) if spec.as_of < log.spec.as_of => {}
-            Some(log) if spec.epoch < log.spec.epoch => {
-                let current = log.spec.epoch;
-                return refused(t, Refusal::StaleMap { current });
-            }
-            Some(log) => log.spec = spec,
-            None if deleted.is_some_and(|at| spec.as_of < at) => {
-                return refused(t, Refusal::NoLog);
-            }
-            None => {
-                state.lives += 1;
-                let life = Incarnation(state.lives);
-                state.logs.insert(id, SharedLog::new(spec, life));
-            }
-        }
-        let bounds = state.logs[&id].bounds();
-        self.open.insert(id, bounds.incarnation);
-        Completion::Opened { t, bounds }
-    }
-
-    fn delete(
-        &mut self,
-        state: &mut State,
-        t: Tag,
-        id: LogId,
-        as_of: Sequence,
-        storage: StorageName,
-    ) -> Completion {
-        if !storage.is_first() {
-            return refused(t, Refusal::Elsewhere(Holder::default()));
-        }
-        let is_later = |log: &SharedLog| log.spec.as_of > as_of;
-        if !state.logs.get(&id).is_some_and(is_later) {
-            state.logs.remove(&id);
-            self.open.remove(&id);
-            let deleted = state.deleted.entry(id).or_default();
-            *deleted = as_of.max(*deleted);
-        }
-        Completion::Done { t }
-    }
-
     fn append(
         &mut self,
         state: &mut State,
@@ -231,7 +184,9 @@ impl LogsHandle {
         if state.chance(settings.busy) {
             return self.refuse(t, &batch, busy());
         }
-        let is_unknown = state.chance(settings.unknown);
+        let is_command = batch.producer().is_none();
+        let times = if is_command { COMMANDS_UNKNOWN } else { 1 };
+        let is_unknown = state.chance(settings.unknown.saturating_mul(times));
         if is_unknown && state.below(2) == 0 {
             return self.unknown(t, &batch);
         }
@@ -363,32 +318,33 @@ impl LogsHandle {
     }
 }
 
-fn refused(t: Tag, why: Refusal) -> Completion {
+pub(super) fn refused(t: Tag, why: Refusal) -> Completion {
     Completion::Refused { t, why }
 }
 
-fn unsupported(t: Tag, what: &'static str) -> Completion {
+pub(super) fn unsupported(t: Tag, what: &'static str) -> Completion {
     refused(t, Refusal::Unsupported(what.into()))
 }
 
-fn busy() -> Refusal {
+pub(super) fn busy() -> Refusal {
     let retry_after = RETRY_AFTER;
     Refusal::Busy { retry_after }
 }
 
 impl LogStorage for LogsHandle {
     fn capabilities(&self) -> Capabilities {
+        let settings = self.logs.0.lock().settings;
         Capabilities {
             dedup: Dedup::AtRead,
             numbering: Numbering::Sparse,
-            clock: AppendClock::Within(self.logs.0.lock().settings.clocks_apart),
+            clock: AppendClock::Within(settings.clocks_apart),
             strongest: STRONGEST,
             topic_index: false,
             past_end: false,
             seal: false,
             heal: false,
             many_writers: true,
-            provisions: false,
+            provisions: settings.provisions,
         }
     }
 

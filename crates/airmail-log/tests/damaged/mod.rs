@@ -123,7 +123,7 @@ impl Directory {
                     t,
                     log: log(LOGS),
                     as_of: Sequence(0),
-                    storage: Box::default(),
+                    origin: Box::default(),
                 });
             }
         }

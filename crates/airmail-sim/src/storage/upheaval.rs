@@ -97,7 +97,7 @@ impl StorageRun {
                 t: tag,
                 log: id,
                 as_of,
-                storage: Box::default(),
+                origin: Box::default(),
             });
         }
         self.open_late(log, older);

@@ -136,7 +136,7 @@ impl World {
     }
 
     /// The catalogs of all shards.
-    pub(super) fn catalogs(&self) -> Vec<Arc<Catalog>> {
+    pub(in crate::world) fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
         engines
             .map(|engine| Arc::clone(engine.shard().catalog()))

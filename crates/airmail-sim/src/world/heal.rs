@@ -67,6 +67,7 @@ impl World {
         }
         // What was refused before may have been asked for again: one command at a time.
         self.until("answered", settled)?;
+        self.until_provisions_are_gone()?;
         for at in 0..self.spaces.len() {
             if !self.spaces[at].leaving {
                 self.listed.clear();

@@ -5,8 +5,8 @@
 
 use airmail_link::{Ancestor, FromHost, Heartbeat, ToHost};
 use airmail_log::{
-    Bounds, Call, Completion, Direction, GapWhy, LogSpec, ReaderId, Refusal, Scope, ScopeFilter,
-    Stored, Tag, TopicPage, TopicSeen, WantEdit,
+    Bounds, Call, Completion, Direction, GapWhy, LogSpec, Origin, ReaderId, Refusal, Scope,
+    ScopeFilter, Stored, Tag, TopicPage, TopicSeen, WantEdit,
 };
 use airmail_model::batch::BatchTarget;
 use airmail_model::provisions::PROVISIONS_BYTES_MAX;
@@ -94,6 +94,15 @@ fn storage() -> impl Strategy<Value = StorageName> {
     let names = ["a", "fast-1", "an-name-of-thirty-two-characters"];
     option::of(prop::sample::select(names.to_vec()))
         .prop_map(|name| name.map_or(StorageName::FIRST, |name| StorageName::new(name).unwrap()))
+}
+
+fn origin() -> impl Strategy<Value = Box<Origin>> {
+    (storage(), provisions()).prop_map(|(storage, provisions)| {
+        Box::new(Origin {
+            storage,
+            provisions,
+        })
+    })
 }
 
 fn spec() -> impl Strategy<Value = LogSpec> {
@@ -211,11 +220,19 @@ fn tagged() -> impl Strategy<Value = Call> {
             logs,
             spec: Box::new(spec)
         }),
-        (tag(), log(), number(), storage()).prop_map(|(t, log, as_of, storage)| Call::Delete {
+        (tag(), log(), any::<u16>(), origin()).prop_map(|(t, log, logs, origin)| {
+            Call::Withdraw {
+                t,
+                log,
+                logs,
+                origin,
+            }
+        }),
+        (tag(), log(), number(), origin()).prop_map(|(t, log, as_of, origin)| Call::Delete {
             t,
             log,
             as_of,
-            storage: Box::new(storage)
+            origin,
         }),
     ]
 }

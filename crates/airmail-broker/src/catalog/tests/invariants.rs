@@ -27,7 +27,10 @@ fn applied(at: u64) -> Met {
 const DYING: Dying = Dying {
     logs: 1,
     as_of: Sequence(1),
-    storage: StorageName::FIRST,
+    origin: Origin {
+        storage: StorageName::FIRST,
+        provisions: Provisions::NONE,
+    },
 };
 
 fn rename(core: &mut CatalogCore) {
@@ -37,13 +40,14 @@ fn rename(core: &mut CatalogCore) {
         name,
         ..entry.namespace.clone()
     };
-    core.fold.catalog.put(namespace, Sequence(1));
+    let entry = Entry::new(namespace, Provisions::NONE, Sequence(1));
+    core.fold.catalog.put(entry);
     core.snapshot = Arc::new(core.fold.catalog.clone());
 }
 
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
-    let breaks: [(&str, Break); 16] = [
+    let breaks: [(&str, Break); 17] = [
         ("served", |c| c.snapshot = Arc::default()),
         ("served", |c| c.phase = Phase::Replaying),
         ("numbers", |c| c.fold.last_id = NamespaceId(0)),
@@ -57,6 +61,10 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
         ("under_way", |c| c.log.is_opening = true),
         ("line", |c| c.current = None),
         ("line", |c| c.config.commands_max = 0),
+        ("line", |c| {
+            let current = c.current.as_mut().unwrap();
+            (current.is_provisioning, current.at) = (true, Some(Sequence(9)));
+        }),
         ("ready", |c| c.phase = Phase::Settling),
         ("ready", |c| {
             c.fold = Fold::default();
@@ -146,7 +154,8 @@ fn a_number_that_is_given_again_is_complained_of() {
             name: "again".to_owned(),
             ..entry.namespace.clone()
         };
-        core.fold.catalog.put(namespace, Sequence(1));
+        let entry = Entry::new(namespace, Provisions::NONE, Sequence(1));
+        core.fold.catalog.put(entry);
         core.snapshot = Arc::new(core.fold.catalog.clone());
     });
     assert!(again.starts_with("numbers: 0 is given again"), "{again}");
@@ -167,7 +176,7 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
             namespace,
             logs: 2,
             as_of: Sequence(1),
-            storage: StorageName::FIRST,
+            origin: Origin::default(),
         }));
     });
     assert!(delete.starts_with("orders: "), "{delete}");

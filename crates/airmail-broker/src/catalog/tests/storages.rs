@@ -158,7 +158,10 @@ fn a_namespace_whose_storage_is_missing_is_deleted_and_its_logs_when_the_storage
         namespace: NamespaceId(2),
         logs: 1,
         as_of: Sequence(4),
-        storage: fast(),
+        origin: Origin {
+            storage: fast(),
+            ..Origin::default()
+        },
     };
     assert_eq!(driver.orders(), [order]);
     driver.fail(2, ErrorCode::Elsewhere);

@@ -3,11 +3,13 @@
 //! The tower has log 0 and the logs of namespaces, and the gateway serves what namespaces there are. In log 0 a
 //! namespace is known by its id.
 
+use super::provisioned::create_of;
 use super::versions::payload;
 use super::*;
-use crate::transcript::read_extent;
+use crate::transcript::{read_extent, read_provisions, show_provisions};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
+use std::time::Duration;
 
 transcripts! {
     "catalog",
@@ -22,11 +24,27 @@ transcripts! {
     a_log_that_cannot_be_opened_is_told_as_written: "unopened_log",
     a_first_start_that_cannot_write_is_as_written: "failed_first_start",
     checks_before_writing_are_as_written: "refused_commands",
+    a_namespace_that_is_provisioned_for_is_as_written: "provisions",
+    provisions_that_are_withdrawn_are_as_written: "withdrawn_provisions",
+    a_first_start_that_is_provisioned_for_is_as_written: "provisioned_first_start",
+    a_start_after_provisions_is_as_written: "provisioned_restart",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
-    move |line| tell(&mut driver, line)
+    move |line| {
+        if line == "the storage provisions" {
+            driver.core.config.provisions = true;
+            return Some(Vec::new());
+        }
+        if line == "the node starts again" {
+            let provisions = driver.core.config.provisions;
+            driver = Driver::new();
+            driver.core.config.provisions = provisions;
+            return Some(Vec::new());
+        }
+        tell(&mut driver, line)
+    }
 }
 
 /// Takes an input, and tells what came of it.
@@ -76,6 +94,18 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
         Some(CatalogInput::Gap {
             extent: read_extent(lost)?,
             why: GapWhy::Loss,
+        })
+    } else if let Some([provisions]) = parts("provisions are {}", line) {
+        Some(CatalogInput::Provisioned(match provisions {
+            "refused: busy" => Err(Refusal::Busy {
+                retry_after: Duration::from_millis(200),
+            }),
+            provisions => Ok(read_provisions(provisions)?),
+        }))
+    } else if line == "it is not known whether the command is stored" {
+        Some(CatalogInput::AppendRefused {
+            of: SystemAppend::Command,
+            why: Refusal::OutcomeUnknown,
         })
     } else if let Some([of, numbers]) = parts("the {} is stored as {}", line) {
         Some(CatalogInput::Appended {
@@ -131,9 +161,19 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     if line == "something that cannot be read" {
         return Some(payload(&[9]));
     }
-    let change = if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
-        let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
-        create(id.parse().ok()?, name, logs.parse().ok()?)
+    let change = if let Some([change, provisions]) = parts("{}, of provisions {}", line) {
+        let [name, id, logs] = parts("create {} as namespace {} with {}", change)?;
+        create_of(
+            id.parse().ok()?,
+            name,
+            read_logs(logs)?,
+            read_provisions(provisions)?,
+        )
+    } else if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
+        create(id.parse().ok()?, name, read_logs(logs)?)
+    } else if let Some([version]) = parts("commands up to version {} count", line) {
+        let version = version.parse().ok()?;
+        Change::Raise { version }
     } else if let Some([id, version]) = parts("delete namespace {}, as of version {}", line) {
         delete(id.parse().ok()?, version.parse().ok()?)
     } else if let Some([id, time_ms, version]) = parts(
@@ -150,6 +190,11 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     change.to_batch(Wall(1), u8::MAX).ok()
 }
 
+fn read_logs(logs: &str) -> Option<u16> {
+    let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
+    logs.parse().ok()
+}
+
 fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
     match effect {
         CatalogEffect::Open(spec) => format!("to the tower: open log 0, {}", show_spec(spec)),
@@ -162,14 +207,30 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
             let changes: Vec<String> = changes.iter().flatten().map(show_change).collect();
             format!("to the tower: append to log 0: {}", changes.join(", "))
         }
+        CatalogEffect::Provision { log, logs, spec } => {
+            let (id, logs) = (log.namespace, show_logs(*logs));
+            format!(
+                "to the tower: provision for namespace {id} with its {logs}, {}",
+                show_spec(spec)
+            )
+        }
+        CatalogEffect::Withdraw { log, logs, origin } => {
+            let (id, logs) = (log.namespace, show_logs(*logs));
+            let provisions = show_provisions(&origin.provisions);
+            format!("to the tower: withdraw {provisions} from namespace {id} with its {logs}")
+        }
         CatalogEffect::Order(Order::Open { log, spec }) => {
             format!("to the tower: open log {log}, {}", show_spec(spec))
         }
         CatalogEffect::Order(Order::Delete {
-            namespace, logs, ..
+            namespace,
+            logs,
+            origin,
+            ..
         }) => {
             let logs = show_logs(*logs);
-            format!("to the tower: delete namespace {namespace} with its {logs}")
+            let of = show_of(&origin.provisions);
+            format!("to the tower: delete namespace {namespace} with its {logs}{of}")
         }
         CatalogEffect::Answer { id, result } => {
             format!("to client {}: {}", id.0, show_result(result))
@@ -190,7 +251,16 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
 }
 
 fn show_spec(spec: &airmail_log::LogSpec) -> String {
-    format!("{}, {}", spec.durability, show_retention(&spec.retention))
+    let kept = show_retention(&spec.retention);
+    let of = show_of(&spec.provisions);
+    format!("{}, {kept}{of}", spec.durability)
+}
+
+fn show_of(provisions: &Provisions) -> String {
+    if provisions.is_none() {
+        return String::new();
+    }
+    format!(", of provisions {}", show_provisions(provisions))
 }
 
 fn show_retention(retention: &Retention) -> String {
@@ -207,11 +277,14 @@ fn show_logs(count: u16) -> String {
 
 fn show_change(change: &Change) -> String {
     match change {
-        Change::Create { id, name, spec } => {
-            format!(
-                "create {name} as namespace {id} with {}",
-                show_logs(spec.logs)
-            )
+        Change::Create {
+            id,
+            name,
+            spec,
+            provisions,
+        } => {
+            let (logs, of) = (show_logs(spec.logs), show_of(provisions));
+            format!("create {name} as namespace {id} with {logs}{of}")
         }
         Change::Update {
             id,

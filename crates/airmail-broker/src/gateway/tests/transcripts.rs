@@ -5,7 +5,7 @@
 
 use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
-use crate::catalog::{Catalog, CommandRefusal};
+use crate::catalog::{Catalog, CommandRefusal, Entry};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::MemberId;
@@ -19,7 +19,7 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Durability, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Position,
-    Retention, Sequence, StorageName, TopicName, Wall,
+    Provisions, Retention, Sequence, StorageName, TopicName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -254,7 +254,7 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
             version: 1,
             epoch: MapEpoch(1),
         };
-        catalog.put(namespace, Sequence(1));
+        catalog.put(Entry::new(namespace, Provisions::NONE, Sequence(1)));
     } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
         return None;
     }

@@ -5,7 +5,7 @@
 //! them later.
 
 use crate::access::{AllowAll, Principal};
-use crate::catalog::{Catalog, Order};
+use crate::catalog::{Catalog, Entry, Order};
 use crate::config::ShardConfig;
 use crate::gateway::{Gateway, GatewayEffects, GatewayInput};
 use crate::input::{ClientInput, SessionId};
@@ -120,7 +120,7 @@ impl QueuedLink {
             version: 1,
             epoch: MapEpoch(1),
         };
-        catalog.put(namespace, Sequence(1));
+        catalog.put(Entry::new(namespace, Provisions::NONE, Sequence(1)));
         self.gateway(GatewayInput::Namespaces {
             catalog: Arc::new(catalog),
             is_ready: true,

@@ -9,15 +9,14 @@ use crate::config::{ShardConfig, SweepSettings};
 use crate::keys::BehindKey;
 use crate::link::{Follow, MemberId, ToTower};
 use crate::transcript::{
-    CAPABILITIES, LOG, NAMESPACE, link, number, read_batch, read_bounds, read_extent, read_stored,
-    show_batch, show_extent, show_records, show_topic,
+    CAPABILITIES, LOG, NAMESPACE, link, number, read_batch, read_bounds, read_extent,
+    read_provisions, read_stored, show_batch, show_extent, show_provisions, show_records,
+    show_topic,
 };
 use airmail_log::{
-    AppendClock, Call, Completion, GapWhy, LogSpec, ReaderId, Refusal, ScopeFilter, Tag,
+    AppendClock, Call, Completion, GapWhy, LogSpec, Origin, ReaderId, Refusal, ScopeFilter, Tag,
 };
-use airmail_model::{
-    AppendTime, Durability, Extent, LogId, LogIndex, Mono, Now, Sequence, StorageName, Wall,
-};
+use airmail_model::{AppendTime, Durability, Extent, LogId, LogIndex, Mono, Now, Sequence, Wall};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -41,6 +40,7 @@ transcripts! {
     a_log_is_lost_and_gained_as_written: "lost",
     log_0_is_served_for_the_catalog_as_written: "log_0",
     times_that_go_back_are_as_written: "times",
+    provisions_are_made_and_withdrawn_as_written: "provisions",
 }
 
 const OTHER: LogId = LogId {
@@ -169,12 +169,25 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
     }
     Some(match line {
         "open the log" => TowerInput::Order(Order::Open { log: LOG, spec }),
+        "provision for namespace 1 with its 1 log" => TowerInput::Provision {
+            log: LOG,
+            logs: 1,
+            spec,
+        },
+        "withdraw X from namespace 1 with its 1 log" => TowerInput::Withdraw {
+            log: LOG,
+            logs: 1,
+            origin: Origin {
+                provisions: read_provisions("X")?,
+                ..Origin::default()
+            },
+        },
         "open the other log" => TowerInput::Order(Order::Open { log: OTHER, spec }),
         "delete namespace 1 with its 1 log" => TowerInput::Order(Order::Delete {
             namespace: NAMESPACE,
             logs: 1,
             as_of: Sequence(2),
-            storage: StorageName::FIRST,
+            origin: Origin::default(),
         }),
         "open log 0" => TowerInput::OpenSystem(spec),
         "try again later" => TowerInput::RetrySystem,
@@ -219,6 +232,9 @@ fn read_storage(line: &str) -> Option<Completion> {
     } else if let Some([held]) = parts("the log holds {}", rest) {
         let bounds = read_bounds(&format!("{held}, in life 7"))?;
         Some(Completion::Bounds { t, bounds })
+    } else if let Some([provisions]) = parts("provisions are {}", rest) {
+        let provisions = Box::new(read_provisions(provisions)?);
+        Some(Completion::Provisioned { t, provisions })
     } else if let Some([at]) = parts("the time begins at {}", rest) {
         let at = number(at)?;
         Some(Completion::Found { t, at })
@@ -301,6 +317,11 @@ fn show_call(call: &Call) -> String {
         Call::Bounds { t, .. } => format!("#{}, what does the log hold?", t.0),
         Call::Renew { t, .. } => format!("#{}, begin a new life of the log", t.0),
         Call::Delete { t, .. } => format!("#{}, delete the log", t.0),
+        Call::Provision { t, .. } => format!("#{}, provision for the log", t.0),
+        Call::Withdraw { t, origin, .. } => {
+            let provisions = show_provisions(&origin.provisions);
+            format!("#{}, withdraw {provisions}", t.0)
+        }
         other => format!("{other:?}"),
     }
 }
@@ -328,6 +349,10 @@ fn show_catalog(input: &CatalogInput) -> String {
             Err(error) => format!("a log of namespace {namespace} is not done: {error}"),
         },
         CatalogInput::Retry => "try again".to_owned(),
+        CatalogInput::Provisioned(Ok(provisions)) => {
+            format!("provisions are {}", show_provisions(provisions))
+        }
+        CatalogInput::Provisioned(Err(why)) => format!("provisions are refused: {why}"),
         CatalogInput::Start | CatalogInput::Command { .. } => format!("{input:?}"),
     }
 }

@@ -3,6 +3,10 @@
 //!
 //! The logs stand for an engine elsewhere that loses nothing. Any node is killed, and comes back with nothing; nodes stand
 //! still, and their appends come late. Appends are refused, stored twice, and of some nobody knows whether they are stored.
+//! In half of the runs the logs of a namespace have to be provisioned for.
+//!
+//! A log that is opened without what was made for it is never opened, and what is withdrawn though log 0 names it is a bug
+//! of the logs themselves. In the end nothing may be left of what was made for namespaces that are deleted.
 
 use super::{Cluster, seldom_long};
 use crate::census::Kind;
@@ -11,6 +15,7 @@ use crate::evidence::Evidence;
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Ledger;
 use crate::message::identify;
+use crate::world::World;
 use crate::world::node_storage::NodeStorage;
 use airmail_log::many_writers::{SharedLogs, SharedSettings};
 use airmail_model::{LogId, Mono, random};
@@ -56,6 +61,8 @@ impl Writers {
     }
 
     fn of(nodes: usize, mut chance: Entropy) -> Writers {
+        // Shifts no other draw.
+        let provisions = chance.clone().fork().coin();
         let mut rate = |high: u64| {
             if chance.coin() {
                 u32::try_from(chance.between(high / 20, high)).unwrap_or(0)
@@ -73,6 +80,7 @@ impl Writers {
             busy,
             unknown,
             twice,
+            provisions,
         };
         Writers {
             logs: SharedLogs::new(settings),
@@ -154,6 +162,29 @@ impl Writers {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+impl World {
+    /// Waits until the logs have nothing any more that was made for namespaces which are deleted.
+    ///
+    /// # Errors
+    /// Something is left.
+    pub(in crate::world) fn until_provisions_are_gone(&mut self) -> Checked {
+        let Some(logs) = self.cluster.writers.as_ref().map(|of| of.logs.clone()) else {
+            // Input: a run of other nodes.
+            return Ok(());
+        };
+        self.until("deleted", |world| {
+            let catalogs = world.catalogs();
+            let is_there = |id| catalogs.iter().all(|catalog| catalog.get(id).is_some());
+            logs.provisioned().into_iter().all(is_there)
+        })?;
+        let is_provisioned = !logs.provisioned().is_empty();
+        self.evidence
+            .add(Kind::Provisioned, u64::from(is_provisioned));
+        self.evidence.add(Kind::Withdrawn, logs.withdrawn());
         Ok(())
     }
 }
