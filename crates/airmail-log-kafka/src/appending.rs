@@ -118,7 +118,11 @@ impl<B: Brokers> KafkaStorage<B> {
             return;
         };
         // What a log that has stopped has not shown it never shows.
-        let now = if log.suspended.is_some() { Mono::NEVER } else { now };
+        let now = if log.suspended.is_some() {
+            Mono::NEVER
+        } else {
+            now
+        };
         let seen = (&log.scan.producers, log.scan.next());
         log.sending.answer(held, seen, now, &mut self.out);
         match log.sending.proof_deadline() {

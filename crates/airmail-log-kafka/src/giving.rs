@@ -190,10 +190,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     fn hand(&mut self, key: ReaderKey, gifts: Vec<Gift>) {
         #[cfg(feature = "sabotage")]
-        let gifts = if self
-            .config
-            .has_bug(crate::sabotage::Bug::HoleIsRetention)
-        {
+        let gifts = if self.config.has_bug(crate::sabotage::Bug::HoleIsRetention) {
             let told = gifts.into_iter().map(|gift| match gift {
                 Gift::Gap(extent, _) => Gift::Gap(extent, GapWhy::Retention),
                 other => other,

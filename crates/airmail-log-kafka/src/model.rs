@@ -90,7 +90,13 @@ impl ModelCluster {
 
     /// Deletes a topic behind everybody's back, and makes it again, empty, under its name.
     pub fn remake(&self, topic: &Topic) {
-        self.cluster.lock().remake(topic);
+        self.cluster.lock().remake(topic, 0);
+    }
+
+    /// Deletes a topic behind everybody's back, and makes it again under its name, with so many records of the old one
+    /// in each partition, in any order: as if somebody had copied it, and not well.
+    pub fn remake_badly(&self, topic: &Topic, records: usize) {
+        self.cluster.lock().remake(topic, records);
     }
 
     /// Deletes a topic behind everybody's back.
@@ -139,7 +145,9 @@ impl ModelCluster {
     pub fn partitions(&self, topic: &Topic) -> u16 {
         let cluster = self.cluster.lock();
         let topic = cluster.topics.get(topic);
-        topic.map_or(0, |topic| u16::try_from(topic.partitions.len()).unwrap_or(u16::MAX))
+        topic.map_or(0, |topic| {
+            u16::try_from(topic.partitions.len()).unwrap_or(u16::MAX)
+        })
     }
 
     /// A partition's first offset; 0 where it is not there.

@@ -6,7 +6,8 @@
 use super::faults::Faults;
 use super::partition::{ModelPartition, is_compacted};
 use crate::brokers::{
-    ConsumerId, Failure, NewRecord, Order, Partition, Question, Settings, Token, Told, Topic,
+    ConsumerId, Failure, NewRecord, Order, Partition, Question, Record, Settings, Token, Told,
+    Topic,
 };
 use crate::place::Offset;
 use airmail_model::{Mono, Now, random};
@@ -262,10 +263,33 @@ impl Cluster {
 
     /// Makes a topic again. Consumers that had got somewhere in the one before find out: the topic is not there for a
     /// while, or its leader has not their epoch.
-    pub(super) fn remake(&mut self, name: &Topic) {
-        if let Some(topic) = self.topics.get_mut(name) {
+    /// Somebody has filled the new one with so many records of the old one, in any order, but not with births.
+    pub(super) fn remake(&mut self, name: &Topic, records: usize) {
+        let clock_ms = self.clock_ms();
+        let mut old = self.topics.get_mut(name).map(|topic| {
             let count = topic.partitions.len();
-            topic.partitions = vec![ModelPartition::default(); count];
+            std::mem::replace(
+                &mut topic.partitions,
+                vec![ModelPartition::default(); count],
+            )
+        });
+        for (number, before) in old.iter_mut().flatten().enumerate() {
+            let history = before.history.get(1..).unwrap_or_default();
+            let records = if history.is_empty() { 0 } else { records };
+            for _ in 0..records {
+                let at = usize::try_from(self.draw(history.len() as u64)).unwrap_or(0);
+                let Record { key, value, .. } = history[at].clone();
+                let sent_ms = clock_ms;
+                let record = NewRecord {
+                    key,
+                    value,
+                    sent_ms,
+                };
+                let topic = self.topics.get_mut(name);
+                if let Some(partition) = topic.and_then(|t| t.partitions.get_mut(number)) {
+                    partition.append(record, clock_ms);
+                }
+            }
         }
         let is_missed = self.draw(2) == 0;
         for client in self.clients.values_mut() {
@@ -365,21 +389,25 @@ impl Cluster {
     /// Lets everything happen that is due. When the next is due.
     pub(super) fn advance(&mut self, now: Now) -> Option<Mono> {
         self.began.get_or_insert(now);
-        self.now.mono = self.now.mono.max(now.mono);
-        let clock_ms = self.clock_ms();
-        for topic in self.topics.values_mut() {
-            for partition in &mut topic.partitions {
-                partition.retain(&topic.settings, now.mono, clock_ms);
-            }
-        }
+        let until = self.now.mono.max(now.mono);
+        // Each at its own time: brokers do not wait for who looks at them.
         while let Some(next) = self.events.first_entry() {
-            if next.key().0 > self.now.mono {
-                return Some(next.key().0);
+            let at = next.key().0;
+            if at > until {
+                break;
             }
+            self.now.mono = self.now.mono.max(at);
             let event = next.remove();
             self.happen(event);
         }
-        None
+        self.now.mono = until;
+        let clock_ms = self.clock_ms();
+        for topic in self.topics.values_mut() {
+            for partition in &mut topic.partitions {
+                partition.retain(&topic.settings, until, clock_ms);
+            }
+        }
+        self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
     pub(super) fn is_idle(&self) -> bool {

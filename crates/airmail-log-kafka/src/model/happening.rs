@@ -43,15 +43,10 @@ impl Cluster {
             Event::Order(client, token, order) => {
                 let is_cut = self.is_cut(client).is_some();
                 // Cut off, nobody knows whether it has got there.
-                let answer = match is_cut && self.draw(2) == 0 {
-                    true => Answer::Failed(Failure::TimedOut),
-                    false => self.carry_out(order),
-                };
-                let answer = if is_cut {
-                    Answer::Failed(Failure::TimedOut)
-                } else {
-                    answer
-                };
+                let is_lost = is_cut && self.draw(2) == 0;
+                let carried_out = (!is_lost).then(|| self.carry_out(order));
+                let told = carried_out.filter(|_| !is_cut);
+                let answer = told.unwrap_or(Answer::Failed(Failure::TimedOut));
                 self.tell(client, Told::Answered { token, answer });
             }
         }
@@ -80,27 +75,7 @@ impl Cluster {
         let cut = token.and_then(|_| self.is_cut(client)).unwrap_or_default();
         let stopped = stopped.max(cut);
         if stopped > now {
-            let mut token = token;
-            if now >= given_up_at && token.is_some() {
-                let lost = Err(Unstored("timed out".into()));
-                self.report(client, token.take(), &to, lost);
-                if self.draw(2) == 0 {
-                    return;
-                }
-            }
-            let at = if token.is_some() {
-                stopped.min(given_up_at)
-            } else {
-                stopped
-            };
-            let append = Event::Append {
-                client,
-                token,
-                partition: to,
-                record,
-                given_up_at,
-            };
-            return self.at(at, append);
+            return self.put_off(client, token, to, record, given_up_at, stopped);
         }
         if self.happens(self.faults.leader_moves) {
             let most = i64::from(self.faults.skew_ms);
@@ -144,6 +119,38 @@ impl Cluster {
         };
         self.report(client, token, &to, result);
         self.wake(&to);
+    }
+
+    /// A record waits for a partition or a client that is stopped. It is given up in time, and may be stored all the same.
+    fn put_off(
+        &mut self,
+        client: ClientId,
+        mut token: Option<Token>,
+        partition: Partition,
+        record: NewRecord,
+        given_up_at: Mono,
+        stopped: Mono,
+    ) {
+        if self.now.mono >= given_up_at && token.is_some() {
+            let lost = Err(Unstored("timed out".into()));
+            self.report(client, token.take(), &partition, lost);
+            if self.draw(2) == 0 {
+                return;
+            }
+        }
+        let at = if token.is_some() {
+            stopped.min(given_up_at)
+        } else {
+            stopped
+        };
+        let append = Event::Append {
+            client,
+            token,
+            partition,
+            record,
+            given_up_at,
+        };
+        self.at(at, append);
     }
 
     fn report(

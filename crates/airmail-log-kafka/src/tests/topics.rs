@@ -397,9 +397,7 @@ fn a_time_is_found_before_what_comes_while_the_logs_end_is_asked() {
         ..Faults::NONE
     });
     let at = AppendTime(world.now.wall.0);
-    let found = world
-        .node
-        .call(|t| Call::FindTime { t, log: log(0), at });
+    let found = world.node.call(|t| Call::FindTime { t, log: log(0), at });
     // The leader has been asked for the time, and answers that there is nothing.
     world.pass(Duration::ZERO);
     world.pass(delay);
