@@ -41,6 +41,8 @@ pub enum Place {
     World,
     /// [`crate::Stage::Cluster`] alone.
     Cluster,
+    /// [`crate::Stage::Kafka`] alone.
+    Kafka,
 }
 
 kinds! {
@@ -179,6 +181,18 @@ kinds! {
     #[Cluster] CirclePrevented = "circle in a tree prevented",
     #[Cluster] ManyWriters = "nodes append to the same logs, which are on none of them",
     #[Cluster] WriterKilled = "node of those that append to the same logs killed",
+    #[Kafka] PartitionDead = "partition of Kafka dead for a while",
+    #[Kafka] DeadForLong = "partition of Kafka dead for up to 25 hours",
+    #[Kafka] HoursPassed = "hours passed at once",
+    #[Kafka] LeaderIsolated = "isolated leader of Kafka went on answering",
+    #[Kafka] BrokersCutOff = "node cut off from Kafka's brokers",
+    #[Kafka] BrokersSlow = "Kafka's brokers slow for a while",
+    #[Kafka] UncleanElection = "unclean election cut a log",
+    #[Kafka] TopicDeleted = "topic of Kafka deleted by hand",
+    #[Kafka] TopicMadeAgain = "topic of Kafka made again by hand",
+    #[Kafka] CopyLeftOut = "copy on Kafka that readers are not given",
+    #[Kafka] StragglerLeftOut = "straggler on Kafka that readers are not given",
+    #[Kafka] NodeJoined = "node came while the others had begun",
     #[Cluster] HealedRunning = "links healed under a running process",
 }
 
@@ -254,7 +268,7 @@ impl Census {
     pub fn holes(&self, place: Place) -> Vec<Kind> {
         let here = |kind: &Kind| match kind.place() {
             Place::All => true,
-            Place::World => place == Place::World || place == Place::Cluster,
+            Place::World => matches!(place, Place::World | Place::Cluster | Place::Kafka),
             of => of == place,
         };
         let all = Kind::ALL.iter().copied();

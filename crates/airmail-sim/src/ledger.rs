@@ -42,6 +42,15 @@ pub struct Acked {
     pub held: Synced,
 }
 
+/// Harm to a log from outside, which nothing mends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// Its newest records are gone, and others may come in their places.
+    Cut,
+    /// All of it is gone.
+    Gone,
+}
+
 /// The whole run's messages.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -60,6 +69,10 @@ pub struct Ledger {
     pub places: Option<Places>,
     /// An ack or a delivery may be on its way while the process that gave it ends.
     pub acks_outlive: bool,
+    /// The end of a log that is told may be one that was.
+    pub old_ends: bool,
+    /// Logs that somebody has harmed from outside.
+    harmed: BTreeMap<LogId, Harm>,
     last: u64,
 }
 
@@ -185,9 +198,10 @@ impl Ledger {
             return Ok(acked);
         };
         places.get(&id).copied().ok_or_else(|| {
+            let log = self.get(id).map(|entry| entry.log);
             let detail = format!(
-                "message {} is acknowledged, and no reader is given it",
-                id.0
+                "message {} of {log:?} is acknowledged as number {}, and no reader is given it",
+                id.0, acked.0
             );
             Violation::new("G1 acknowledged means held", detail)
         })
@@ -271,6 +285,18 @@ impl Ledger {
         let gone = |id: &MessageId| entries.get(id).is_none_or(|entry| entry.excused);
         self.by_log.retain(|_, id| !gone(id));
         self.numbers.forget_all(gone);
+    }
+
+    /// A log has been harmed: what is acknowledged of it may be gone.
+    pub fn harm(&mut self, log: LogId, harm: Harm) {
+        self.forget(log);
+        self.harmed.insert(log, harm);
+    }
+
+    /// Harm that was done to a log.
+    #[must_use]
+    pub fn harm_of(&self, log: LogId) -> Option<Harm> {
+        self.harmed.get(&log).copied()
     }
 
     /// Facts known of all messages now.

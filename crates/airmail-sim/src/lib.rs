@@ -37,6 +37,8 @@ pub enum Stage {
     World,
     /// The whole node with clients: several shards, and links between them.
     Cluster,
+    /// Several whole nodes with clients, whose logs are on Kafka: the real core over a model of brokers.
+    Kafka,
 }
 
 /// Report of a run that broke nothing.
@@ -73,7 +75,7 @@ impl Run {
             Stage::Storage => {
                 storage::StorageRun::new(self.seed, self.plant, self.show).run(self.steps)
             }
-            stage @ (Stage::World | Stage::Cluster) => {
+            stage @ (Stage::World | Stage::Cluster | Stage::Kafka) => {
                 world::World::new(stage, self.seed, self.plant, self.show).run(self.steps)
             }
         }
@@ -86,6 +88,7 @@ impl Run {
             Stage::Storage => "storage",
             Stage::World => "world",
             Stage::Cluster => "cluster",
+            Stage::Kafka => "kafka",
         };
         let plant = self.plant.map(|plant| format!(" --plant {plant}"));
         format!(

@@ -60,7 +60,7 @@ impl Arguments {
     }
 
     fn stages(&self) -> Vec<Stage> {
-        let all = vec![Stage::Storage, Stage::World, Stage::Cluster];
+        let all = vec![Stage::Storage, Stage::World, Stage::Cluster, Stage::Kafka];
         self.stage.map_or(all, |stage| vec![stage])
     }
 
@@ -179,6 +179,7 @@ fn holes(arguments: &Arguments, census: &Census) {
             Stage::Storage => Place::Storage,
             Stage::World => Place::World,
             Stage::Cluster => Place::Cluster,
+            Stage::Kafka => Place::Kafka,
         };
         for kind in census.holes(place) {
             tell(&format!("never happened: {} ({stage:?})", kind.text()));

@@ -5,6 +5,7 @@ use airmail_broker::sabotage::Bug as BrokerBug;
 use airmail_client::sabotage::Bug as ClientBug;
 use airmail_link::sabotage::{Bug as LinkBug, TreeBug};
 use airmail_log::sabotage::Bug as LogBug;
+use airmail_log_kafka::sabotage::Bug as KafkaBug;
 use clap::ValueEnum;
 use std::fmt;
 
@@ -101,6 +102,28 @@ pub enum Plant {
     CountNotRenewed,
     /// [`TreeBug::RedirectToOneThatLeft`].
     RedirectToOneThatLeft,
+    /// [`KafkaBug::HoleLeftOut`].
+    HoleLeftOut,
+    /// [`KafkaBug::ReportRetriable`].
+    ReportRetriable,
+    /// [`KafkaBug::StragglerTaken`].
+    StragglerTaken,
+    /// [`KafkaBug::HomeWithoutTable`].
+    HomeWithoutTable,
+    /// [`KafkaBug::LowWatermarkTruncates`].
+    LowWatermarkTruncates,
+    /// [`KafkaBug::HoleIsRetention`].
+    HoleIsRetention,
+    /// [`KafkaBug::BirthNotRead`].
+    BirthNotRead,
+    /// [`KafkaBug::MissingTopicMade`].
+    MissingTopicMade,
+    /// [`KafkaBug::CachedEnd`].
+    CachedEnd,
+    /// [`KafkaBug::StatementTrusted`].
+    StatementTrusted,
+    /// [`KafkaBug::ForgottenByTimer`].
+    ForgottenByTimer,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -135,6 +158,7 @@ impl Plant {
             | Plant::UnknownRefused
             | Plant::FirstTimeEnds
             | Plant::EarlierEndTaken => Stage::Cluster,
+            _ if self.in_kafka().is_some() => Stage::Kafka,
             _ if self.in_link().is_some() || self.in_tree().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
@@ -179,6 +203,20 @@ impl Plant {
             Plant::CountNotRenewed => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
             Plant::OlderSpecObeyed => &["G1", "G2"],
+            // A copy is given, or what is none is told as unused.
+            Plant::HoleLeftOut | Plant::StragglerTaken | Plant::ForgottenByTimer => &[
+                "G3 every node leaves out the same",
+                "G2 a gap's reason is so",
+            ],
+            // Of log 0 the commands are missing.
+            Plant::HomeWithoutTable => &["G3 every node leaves out the same", "G2"],
+            // What was acknowledged, or refused, is another copy.
+            Plant::ReportRetriable => &["G8", "G1"],
+            Plant::LowWatermarkTruncates => &["G8 a sound log is served"],
+            Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
+            // New data under old numbers: given, or acknowledged.
+            Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
+            Plant::MissingTopicMade => &["G4 no topic is made again"],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -263,6 +301,25 @@ impl Plant {
             Plant::PathCheckedWhenAttaching => TreeBug::PathCheckedWhenAttaching,
             Plant::CountNotRenewed => TreeBug::CountNotRenewed,
             Plant::RedirectToOneThatLeft => TreeBug::RedirectToOneThatLeft,
+            _ => return None,
+        })
+    }
+
+    /// The part of the storage on Kafka.
+    #[must_use]
+    pub const fn in_kafka(self) -> Option<KafkaBug> {
+        Some(match self {
+            Plant::HoleLeftOut => KafkaBug::HoleLeftOut,
+            Plant::ReportRetriable => KafkaBug::ReportRetriable,
+            Plant::StragglerTaken => KafkaBug::StragglerTaken,
+            Plant::HomeWithoutTable => KafkaBug::HomeWithoutTable,
+            Plant::LowWatermarkTruncates => KafkaBug::LowWatermarkTruncates,
+            Plant::HoleIsRetention => KafkaBug::HoleIsRetention,
+            Plant::BirthNotRead => KafkaBug::BirthNotRead,
+            Plant::MissingTopicMade => KafkaBug::MissingTopicMade,
+            Plant::CachedEnd => KafkaBug::CachedEnd,
+            Plant::StatementTrusted => KafkaBug::StatementTrusted,
+            Plant::ForgottenByTimer => KafkaBug::ForgottenByTimer,
             _ => return None,
         })
     }

@@ -19,7 +19,7 @@ use airmail_model::{LogId, Mono, Now, Wall};
 use std::time::Duration;
 
 /// Times of both clocks when a run begins.
-const START: Now = Now {
+pub(crate) const START: Now = Now {
     mono: Mono(1_000_000_000),
     wall: Wall(1_800_000_000_000_000),
 };

@@ -7,7 +7,8 @@
 //! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a process of its
 //! own: a gateway, which uses all logs through several towers, or a node of a tree (`roles.rs`).
 //!
-//! In some runs of either stage the logs are on none of the nodes: each appends to them itself (`writers.rs`).
+//! In some runs of either stage the logs are on none of the nodes: each appends to them itself (`writers.rs`). In those of
+//! [`Stage::Kafka`] they are on the model of Kafka's brokers, by the real core (`kafka.rs`).
 
 mod admin;
 mod audit;
@@ -24,6 +25,7 @@ mod publisher;
 mod restore;
 mod shard;
 mod traffic;
+mod truth;
 mod watch;
 mod wire;
 
@@ -37,7 +39,7 @@ use crate::plant::Plant;
 use crate::shape::Shape;
 use crate::swarm::Swarm;
 use crate::tuning;
-use crate::weather::{Pace, Weather};
+use crate::weather::{Pace, START, Weather};
 use crate::{Report, Stage};
 use airmail_broker::SessionId;
 use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
@@ -140,20 +142,29 @@ impl World {
     #[must_use]
     pub fn new(stage: Stage, seed: u64, plant: Option<Plant>, show: bool) -> World {
         let mut chance = Entropy::new(seed ^ 0x0770_411d);
-        let cluster = if stage == Stage::Cluster {
-            Cluster::of(chance.fork(), plant)
-        } else {
-            Cluster::alone()
+        let cluster = match stage {
+            Stage::Cluster | Stage::Kafka => Cluster::of(chance.fork(), plant),
+            Stage::Storage | Stage::World => Cluster::alone(),
         };
-        let is_of_writers = Writers::are_of(seed);
+        let is_on_kafka = stage == Stage::Kafka;
+        let is_of_writers = is_on_kafka || Writers::are_of(seed);
         let cluster = if is_of_writers {
             cluster.of_writers(chance.clone().fork())
+        } else {
+            cluster
+        };
+        let cluster = if is_on_kafka {
+            cluster.on_kafka(START, plant)
         } else {
             cluster
         };
         let mut swarm = Swarm::of(&mut chance);
         if is_of_writers {
             swarm = swarm.without_disks();
+            if is_on_kafka {
+                // Hours pass there in another way.
+                swarm.leap = 0;
+            }
         }
         let mut weather = Weather::new(swarm, cluster.disks(), &mut chance, plant);
         let mut evidence = Evidence::new(show);
@@ -166,9 +177,11 @@ impl World {
             evidence.ledger.places = Some(Places::default());
             evidence.count(Kind::ManyWriters);
         }
+        let old_leaders = cluster.kafka().map(|kafka| kafka.has_old_leaders());
+        evidence.ledger.old_ends = old_leaders == Some(true);
         let shape = Shape::of(&mut chance);
         let plans = (0..shape.spaces)
-            .map(|number| plan(number, &shape, &mut chance))
+            .map(|number| plan(number, &shape, &cluster, &mut chance))
             .collect();
         let publishers: Vec<Publisher> = (0..u32::try_from(shape.publishers).unwrap_or(1))
             .map(|number| Publisher::new(number, plant, &mut chance))
@@ -221,6 +234,9 @@ impl World {
             self.step()?;
         }
         self.heal()?;
+        if let Some(kafka) = self.cluster.kafka() {
+            kafka.count(&mut self.evidence);
+        }
         Ok(self.evidence.report(&self.weather.machine))
     }
 
@@ -259,12 +275,12 @@ impl World {
     }
 }
 
-fn plan(number: u64, shape: &Shape, chance: &mut Entropy) -> Plan {
+fn plan(number: u64, shape: &Shape, cluster: &Cluster, chance: &mut Entropy) -> Plan {
     Plan {
         name: format!("space-{number}"),
         logs: u16::try_from(chance.between(1, 3)).unwrap_or(1),
         topics: chance.between(1, shape.topics),
-        retention: retention(chance),
+        retention: retention(cluster, chance),
         durability: durability(chance),
     }
 }
@@ -273,6 +289,9 @@ fn durability(chance: &mut Entropy) -> Synced {
     tuning::durability(chance, 5)
 }
 
-fn retention(chance: &mut Entropy) -> Retention {
-    tuning::retention(chance, 6, 100..=10_000, 2_000..=100_000)
+fn retention(cluster: &Cluster, chance: &mut Entropy) -> Retention {
+    match cluster.kafka() {
+        Some(kafka) => kafka.retention(chance),
+        None => tuning::retention(chance, 6, 100..=10_000, 2_000..=100_000),
+    }
 }

@@ -4,10 +4,12 @@
 use airmail_sim::census::{Kind, Place};
 use airmail_sim::{Census, Run, Stage};
 
-/// Kinds that were not met. Of a cluster: those that only shards can meet; the others are asked of the node.
+/// Kinds that were not met. Of a cluster, or nodes on Kafka: those that only these can meet; the others are asked of the
+/// node.
 fn open(census: &Census, place: Place) -> Vec<Kind> {
     let holes = census.holes(place).into_iter();
-    let is_asked = |kind: &Kind| place != Place::Cluster || kind.place() == Place::Cluster;
+    let is_of_many = matches!(place, Place::Cluster | Place::Kafka);
+    let is_asked = |kind: &Kind| !is_of_many || kind.place() == place;
     holes.filter(is_asked).collect()
 }
 
@@ -42,6 +44,11 @@ fn everything_that_can_happen_to_a_log_happens() {
 fn everything_that_can_happen_between_shards_happens() {
     let between: Vec<&str> = holes(Stage::Cluster, Place::Cluster, 40);
     assert_eq!(between, [""; 0]);
+}
+
+#[test]
+fn everything_that_can_happen_on_kafka_happens() {
+    assert_eq!(holes(Stage::Kafka, Place::Kafka, 100), [""; 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use airmail_sim::{Run, Stage};
 
 #[test]
 fn one_seed_run_twice_gives_one_trace() {
-    for stage in [Stage::Storage, Stage::World, Stage::Cluster] {
+    for stage in [Stage::Storage, Stage::World, Stage::Cluster, Stage::Kafka] {
         for seed in 1_000..1_008 {
             let run = Run {
                 stage,

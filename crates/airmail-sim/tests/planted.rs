@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds within which each is found, where nothing else is said.
 const SEEDS: u64 = 200;
-/// Seeds within which those are found that want several shards.
+/// Seeds within which those are found that want several shards, or Kafka.
 const CLUSTER_SEEDS: u64 = 1_000;
 
 fn found(plant: Plant, stage: Stage) -> Option<String> {
@@ -33,7 +33,7 @@ fn found(plant: Plant, stage: Stage) -> Option<String> {
 
 const fn seeds(stage: Stage) -> u64 {
     match stage {
-        Stage::Cluster => CLUSTER_SEEDS,
+        Stage::Cluster | Stage::Kafka => CLUSTER_SEEDS,
         Stage::Storage | Stage::World => SEEDS,
     }
 }

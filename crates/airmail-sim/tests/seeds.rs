@@ -32,6 +32,11 @@ fn shards_that_are_linked_keep_the_guarantees_of_one() {
     run_seeds(Stage::Cluster, 0..30, 1_000);
 }
 
+#[test]
+fn nodes_on_kafka_keep_the_guarantees_whatever_its_brokers_do() {
+    run_seeds(Stage::Kafka, 0..60, 1_000);
+}
+
 /// A log is opened; the node is killed before the next checkpoint, so that what opened it is in the
 /// system's cache alone; then the power is cut.
 #[test]

@@ -103,6 +103,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-flow",
             "airmail-link",
             "airmail-log",
+            "airmail-log-kafka",
             "airmail-model",
         ],
     ),

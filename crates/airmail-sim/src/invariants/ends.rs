@@ -42,7 +42,7 @@ impl Asked {
     /// It is below what had been acknowledged before, and may not be missing.
     pub fn answered(&mut self, ledger: &Ledger, next: Sequence, who: &str) -> Checked {
         self.answer = Some((next, ledger.newest()));
-        if ledger.restored || !ledger.damaged.is_empty() {
+        if ledger.restored || !ledger.damaged.is_empty() || ledger.old_ends {
             return Ok(());
         }
         // What a crash may have taken says nothing of the end: a log below `fsync` goes on where its durable

@@ -1,8 +1,9 @@
 //! A storage under audit: what a shard is told by its storage keeps to the contract, whatever links and journals
 //! the storage is made of. Each tag is answered once, the appends of a log in their order; what a reader is
 //! given tiles, and it is given nothing without credit. And what every attempt was refused, as all shards of a
-//! process have asked for it, is not stored.
+//! process have asked for it, is not stored. Of logs on Kafka each reader is told the truth ([`Truth`]).
 
+use super::truth::Truth;
 use crate::invariants::bounded::Budget;
 use crate::invariants::tiling::Tiling;
 use crate::invariants::{Checked, Violation};
@@ -31,7 +32,7 @@ struct Audited {
 enum Asked {
     Append(LogId, Option<ProducerStamp>),
     Open(LogId),
-    Other,
+    Other(Option<LogId>),
 }
 
 /// A storage under audit. See the module's documentation.
@@ -43,6 +44,7 @@ pub(super) struct AuditedStorage<S> {
     asked: BTreeMap<Tag, Asked>,
     appends: BTreeMap<LogId, VecDeque<Tag>>,
     attempts: Arc<Mutex<Attempts>>,
+    truth: Option<Arc<Mutex<Truth>>>,
     violation: Option<Violation>,
 }
 
@@ -118,7 +120,21 @@ impl<S> AuditedStorage<S> {
             readers: BTreeMap::new(),
             asked: BTreeMap::new(),
             appends: BTreeMap::new(),
+            truth: None,
             violation: None,
+        }
+    }
+
+    /// Holds the storage to the truth about its logs, too, if that is known.
+    pub(super) fn with_truth(self, truth: Option<Arc<Mutex<Truth>>>) -> AuditedStorage<S> {
+        AuditedStorage { truth, ..self }
+    }
+
+    /// A log is said not to be served.
+    fn failed(&self, log: LogId, why: &Refusal) -> Checked {
+        match (&self.truth, why) {
+            (Some(truth), Refusal::Io(why)) => truth.lock().check_failure(log, why, &self.name),
+            _ => Ok(()),
         }
     }
 
@@ -167,7 +183,9 @@ impl<S> AuditedStorage<S> {
                 self.asked.insert(*t, Asked::Open(*log));
             }
             other => {
-                self.asked.extend(other.tag().map(|t| (t, Asked::Other)));
+                let log = other.log();
+                self.asked
+                    .extend(other.tag().map(|t| (t, Asked::Other(log))));
             }
         }
     }
@@ -189,19 +207,26 @@ impl<S> AuditedStorage<S> {
             Completion::Batch { stored, .. } => {
                 let who = who();
                 self.attempts.lock().given(reader.log, stored, &who)?;
+                if let Some(truth) = &self.truth {
+                    truth.lock().check_batch(reader.log, stored, &who)?;
+                }
                 reader.batch(stored, &who)
             }
-            Completion::Gap { extent, .. } => {
+            Completion::Gap { extent, why, .. } => {
                 let who = who();
+                if let Some(truth) = &self.truth {
+                    truth.lock().check_gap(reader.log, (*extent, *why), &who)?;
+                }
                 reader.tiling.take(extent.first, extent.last, &who)
             }
             Completion::Tail { next, .. } if *next != reader.tiling.next => {
                 let detail = format!("{}, at {}, is at the end {next}", who(), reader.tiling.next);
                 Err(Violation::new("G2 ranges tile", detail))
             }
-            Completion::Ended { .. } => {
+            Completion::Ended { why, .. } => {
+                let log = reader.log;
                 self.readers.remove(&r);
-                Ok(())
+                why.as_ref().map_or(Ok(()), |why| self.failed(log, why))
             }
             _ => Ok(()),
         }
@@ -212,6 +237,13 @@ impl<S> AuditedStorage<S> {
             let detail = format!("{}: {answer:?} answers nothing", self.name);
             return Err(Violation::new("contract", detail));
         };
+        if let Completion::Refused { why, .. } = answer {
+            let log = match asked {
+                Asked::Append(log, _) | Asked::Open(log) | Asked::Other(Some(log)) => Some(log),
+                Asked::Other(None) => None,
+            };
+            log.map_or(Ok(()), |log| self.failed(log, why))?;
+        }
         let (log, producer) = match (asked, answer) {
             (Asked::Append(log, producer), _) => (log, producer),
             (Asked::Open(log), Completion::Opened { bounds, .. }) => {

@@ -10,7 +10,8 @@ use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::ends::Asked;
 use crate::invariants::{Checked, Violation, complete, durable_first};
-use crate::ledger::Ledger;
+use crate::ledger::{Harm, Ledger};
+use crate::message::identify;
 use crate::plant::Plant;
 use crate::shape::popular;
 use airmail_client::core::{
@@ -279,6 +280,10 @@ impl Client {
                 let detail = format!("{who} is told of {event:?} after its end");
                 return Err(Violation::new("G2 nothing comes after the end", detail));
             };
+            if ledger.harm_of(watch.log).is_some() {
+                self.told_of_harmed(key, &event, ledger)?;
+                continue;
+            }
             match event {
                 Event::Messages(arrived) => {
                     self.unconsumed += arrived.cost;
@@ -308,6 +313,34 @@ impl Client {
                 }
                 Event::Status(state) => self.status(key, &state, ledger, spaces)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Something is told of a log that was harmed: no number may be another message's, and that is all.
+    fn told_of_harmed(
+        &mut self,
+        key: SubscriptionKey,
+        event: &Event,
+        ledger: &mut Ledger,
+    ) -> Checked {
+        match event {
+            Event::Messages(arrived) => {
+                self.unconsumed += arrived.cost;
+                // What has come in the places of what was cut off has its numbers.
+                let is_gone = ledger.harm_of(arrived.log) == Some(Harm::Gone);
+                for (number, record) in arrived.iter().filter(|_| is_gone) {
+                    let id = identify(record.payload).map(|(id, _)| id);
+                    let place = (arrived.log, Incarnation(0), number);
+                    ledger
+                        .numbers
+                        .see(place, id.unwrap_or_default(), "delivered")?;
+                }
+            }
+            Event::Status(State::Complete { .. } | State::Failed(_)) => {
+                self.watches.remove(&key);
+            }
+            Event::Status(_) | Event::Gap(_) => {}
         }
         Ok(())
     }
@@ -399,7 +432,8 @@ impl Client {
     /// Whether every subscription to some logs has been told of all that is acknowledged, but for what
     /// lies beyond what can be known here.
     pub(super) fn has_everything(&self, ledger: &Ledger, of: impl Fn(LogId) -> bool) -> bool {
-        let mut watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        let watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        let mut watches = watches.filter(|(_, watch)| ledger.harm_of(watch.log).is_none());
         watches.all(|(key, watch)| {
             let next = self
                 .core

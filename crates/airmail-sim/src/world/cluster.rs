@@ -6,6 +6,7 @@
 //! of their own: gateways beside towers and a storage, or the nodes of a tree ([`Roles`]). In some runs of either stage
 //! every shard is a process of its own that appends to logs elsewhere ([`Writers`]).
 
+mod kafka;
 mod roles;
 mod writers;
 
@@ -258,7 +259,8 @@ impl Cluster {
 
     /// A node's storage under audit.
     pub(super) fn audited(&self, storage: NodeStorage, node: usize) -> Storage {
-        AuditedStorage::new(storage, node, Arc::clone(&self.attempts))
+        let truth = self.kafka().map(|kafka| kafka.truth());
+        AuditedStorage::new(storage, node, Arc::clone(&self.attempts)).with_truth(truth)
     }
 
     /// The process that has the disk has ended, other than in good order: what was in its memory alone of these logs is

@@ -10,7 +10,7 @@ use crate::invariants::Checked;
 use crate::weather::{Casualty, Ending};
 use airmail_broker::ClientInput;
 use airmail_log::LogStorage;
-use airmail_model::{Lane, LogId};
+use airmail_model::{Lane, LogId, Mono};
 use std::time::Duration;
 
 impl World {
@@ -26,7 +26,10 @@ impl World {
         }
         if self.chance.chance(self.weather.swarm.updated) && !self.spaces.is_empty() {
             let at = self.chance.index(self.spaces.len());
-            let wanted = (retention(&mut self.chance), durability(&mut self.chance));
+            let wanted = (
+                retention(&self.cluster, &mut self.chance),
+                durability(&mut self.chance),
+            );
             self.spaces[at].wanted = Some(wanted);
         }
         if self.chance.chance(self.weather.swarm.cut) {
@@ -55,16 +58,15 @@ impl World {
         }
         self.weather
             .pass_spells(&mut self.chance, &mut self.evidence);
-        self.cluster_faults();
-        Ok(())
+        self.cluster_faults()
     }
 
     /// Lets what is between the shards fail, and shards stall.
-    fn cluster_faults(&mut self) {
+    fn cluster_faults(&mut self) -> Checked {
         let now = self.weather.now.mono;
         let is_alone = self.shards.len() == 1 && self.cluster.writers.is_none();
         if is_alone || !self.is_running() {
-            return;
+            return Ok(());
         }
         self.cluster.faults(now, &mut self.evidence);
         if let Some((node, until)) = self.cluster.stall_node(now, &mut self.evidence)
@@ -74,13 +76,18 @@ impl World {
         }
         self.cluster.cut_ways(now, &mut self.evidence);
         if let Some(gateway) = self.cluster.kills(now, &mut self.evidence) {
+            self.cluster.falls_behind();
             self.gateway_ends(gateway);
+        }
+        if let Some(time) = self.cluster.fail_engine(now, &mut self.evidence) {
+            self.let_pass(time)?;
         }
         let shard = self.cluster.any_shard(&mut self.chance);
         if let Some(time) = self.cluster.stall() {
             self.evidence.count(Kind::ShardStalled);
             let until = now.plus(time);
             self.shards[shard].stalled_until = until;
+            self.cluster.falls_behind();
             if let Some(roles) = &mut self.cluster.roles {
                 roles.stall(shard, now, until);
             }
@@ -89,6 +96,23 @@ impl World {
                 now.0, until.0
             ));
         }
+        Ok(())
+    }
+
+    /// Lets hours pass at once. No connection outlives them with something on its way, and no node has anything that it
+    /// has not looked at: a request that comes a day late is none that a client still knows.
+    fn let_pass(&mut self, time: Duration) -> Checked {
+        let publishers = (0..self.publishers.len()).map(End::Publisher);
+        let clients = (0..self.clients.len()).map(End::Client);
+        let ends: Vec<End> = publishers.chain(clients).collect();
+        ends.into_iter().for_each(|end| self.cut(end));
+        for shard in &mut self.shards {
+            shard.stalled_until = Mono(0);
+            shard.is_awake = true;
+        }
+        self.turn_of_awake()?;
+        self.weather.later(time);
+        Ok(())
     }
 
     /// A publisher is no more, and another comes: under a new id, or under the same with a higher
@@ -98,8 +122,8 @@ impl World {
         let at = self.chance.index(self.publishers.len());
         let number = u32::try_from(self.born).unwrap_or(0);
         let mut chance = self.chance.fork();
-        // Logs that many write to fence nobody: what comes of an older epoch is acknowledged, and left out.
-        let fences = self.cluster.writers.is_none();
+        // Logs in memory that many write to fence nobody: what comes of an older epoch is acknowledged, and left out.
+        let fences = self.cluster.writers.is_none() || self.cluster.kafka().is_some();
         let same = self.chance.coin() && !self.publishers[at].succeeded && fences;
         if same && self.publishers.len() >= PUBLISHERS_MAX {
             return;

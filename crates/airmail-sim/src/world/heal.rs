@@ -5,7 +5,8 @@ use super::cluster::Roles;
 use super::{Plan, World};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_model::{LogId, Mono};
+use airmail_model::{Lane, LogId, Mono};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Turns in all, however well it goes.
@@ -43,7 +44,7 @@ impl World {
                 && world
                     .publishers
                     .iter()
-                    .all(super::publisher::Publisher::is_idle)
+                    .all(|one| one.is_idle(&world.evidence.ledger))
         })?;
         self.until_placed(None)?;
         let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
@@ -69,7 +70,9 @@ impl World {
         self.until("answered", settled)?;
         self.until_provisions_are_gone()?;
         for at in 0..self.spaces.len() {
-            if !self.spaces[at].leaving {
+            let mut logs = self.spaces[at].map.logs(Lane::Normal);
+            let is_harmed = logs.any(|log| self.evidence.ledger.harm_of(log).is_some());
+            if !self.spaces[at].leaving && !is_harmed {
                 self.listed.clear();
                 self.listed_all = false;
                 while !self.listed_all {
@@ -178,10 +181,14 @@ impl World {
         let busy: Vec<_> = self
             .publishers
             .iter()
-            .filter(|one| !one.is_idle())
+            .filter(|one| !one.is_idle(&self.evidence.ledger))
+            .collect();
+        let logs: BTreeSet<LogId> = busy
+            .iter()
+            .flat_map(|one| one.waits_for(&self.evidence.ledger))
             .collect();
         let detail = format!(
-            "without faults not everything is {what}; namespaces {plans:?}, publishers {busy:?}, \
+            "without faults not everything is {what}; namespaces {plans:?}, waits for {logs:?}, publishers {busy:?}, \
              subscriptions {standing:?}"
         );
         Err(Violation::new("liveness", detail))

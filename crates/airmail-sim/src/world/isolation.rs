@@ -53,7 +53,10 @@ impl World {
             } = world;
             clients.iter_mut().for_each(Client::catch_up);
             let ledger = &world.evidence.ledger;
-            world.publishers.iter().all(Publisher::is_idle)
+            world
+                .publishers
+                .iter()
+                .all(|one: &Publisher| one.is_idle(ledger))
                 && clients.iter().all(|client| {
                     client.has_everything(ledger, |log| !cluster.is_home(log, stalled))
                 })

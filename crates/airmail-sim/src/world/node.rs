@@ -60,6 +60,10 @@ impl World {
         for shard in 0..self.shards.len() {
             let chance = self.chance.fork();
             if let Some(writers) = &mut self.cluster.writers {
+                if writers.is_late(shard) {
+                    self.evidence.count(Kind::NodeJoined);
+                    continue;
+                }
                 let storage = writers.start(shard);
                 let storage = self.cluster.audited(storage, shard);
                 self.start_engine(shard, storage, chance)?;
@@ -284,10 +288,15 @@ impl World {
 
     /// Lets the disks and the shards go on until none that is awake has anything to do now.
     pub(super) fn turn(&mut self) -> Checked {
-        let now = self.weather.now.mono;
         for shard in 0..self.shards.len() {
             self.shards[shard].is_awake = self.is_awake(shard) && !self.cluster.dozes();
         }
+        self.turn_of_awake()
+    }
+
+    /// Lets the shards go on of which it was said that they are awake.
+    pub(super) fn turn_of_awake(&mut self) -> Checked {
+        let now = self.weather.now.mono;
         let awake: Vec<bool> = self.shards.iter().map(|shard| shard.is_awake).collect();
         self.cluster.wake_nodes(now, &awake);
         let mut out = TurnOutput::default();
@@ -304,6 +313,9 @@ impl World {
                 if self.shards[shard].is_awake {
                     busy |= self.shard_turn(shard, &mut out)?;
                 }
+            }
+            if let Some(writers) = &mut self.cluster.writers {
+                writers.read([], &mut self.evidence.ledger)?;
             }
             let mut awake = (0..self.shards.len()).filter(|shard| self.shards[*shard].is_awake);
             if !busy && !awake.any(|shard| self.cluster.has_due(shard)) {

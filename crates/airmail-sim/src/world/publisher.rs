@@ -8,14 +8,16 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::{Checked, Violation, durable_first};
-use crate::ledger::{Acked, Ledger};
+use crate::ledger::{Acked, Harm, Ledger};
 use crate::message::MessageId;
 use crate::plant::Plant;
 use crate::shape::{Shape, popular};
 use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
 };
-use airmail_model::{ErrorCode, Incarnation, Lane, Now, ProducerEpoch, ProducerId, TopicName};
+use airmail_model::{
+    Error, ErrorCode, Incarnation, Lane, LogId, Now, ProducerEpoch, ProducerId, TopicName,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -124,9 +126,22 @@ impl Publisher {
         Ok(false)
     }
 
-    /// Whether everything published has been settled.
-    pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.core.is_idle()
+    /// Whether everything published has been settled, but for what is of logs that were harmed.
+    pub(super) fn is_idle(&self, ledger: &Ledger) -> bool {
+        let is_harmed = |id: &MessageId| {
+            let entry = ledger.get(*id);
+            entry.is_some_and(|entry| ledger.harm_of(entry.log).is_some())
+        };
+        if self.open.is_empty() {
+            return self.core.is_idle();
+        }
+        self.open.iter().all(is_harmed)
+    }
+
+    /// Logs for which it waits.
+    pub(super) fn waits_for(&self, ledger: &Ledger) -> BTreeSet<LogId> {
+        let entries = self.open.iter().filter_map(|id| ledger.get(*id));
+        entries.map(|entry| entry.log).collect()
     }
 
     /// Takes in what has become of messages, and gives what is to be sent.
@@ -188,29 +203,7 @@ fn settle_one(
     let ids = settled.tickets.iter().map(|ticket| MessageId(ticket.0));
     let ack = match &settled.result {
         Ok(ack) => ack,
-        Err(error) => {
-            let is_of = |space: &&Space| {
-                let entry = settled.tickets.first();
-                let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
-                entry.is_some_and(|entry| entry.log.namespace == space.id)
-            };
-            let may_be = match error.code() {
-                ErrorCode::OutcomeUnknown => true,
-                ErrorCode::NamespaceNotFound => {
-                    spaces.iter().find(is_of).is_some_and(|space| space.leaving)
-                }
-                code => code.retriable(),
-            };
-            if !may_be {
-                return Err(Violation::new("G8 good input is taken", error.to_string()));
-            }
-            for id in ids {
-                if error.code() != ErrorCode::OutcomeUnknown {
-                    ledger.refuse(id);
-                }
-            }
-            return Ok(());
-        }
+        Err(error) => return settle_failure(settled, error, ledger, spaces),
     };
     if ack.extent.numbers() != settled.tickets.len() as u64 {
         let detail = format!("{:?} for {} messages", ack.extent, settled.tickets.len());
@@ -228,8 +221,15 @@ fn settle_one(
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
-        durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;
         let told = (ack.extent.first.plus(offset as u64), ack.appended);
+        if let Some(harm) = ledger.harm_of(entry.log) {
+            if harm == Harm::Gone {
+                // It was there, before the harm.
+                ledger.place(id, told)?;
+            }
+            continue;
+        }
+        durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;
         let of_log = entry.log.namespace;
         let is_leaving = spaces.iter().any(|of| of.leaving && of.id == of_log);
         let (sequence, appended) = match ledger.place(id, told) {
@@ -244,6 +244,38 @@ fn settle_one(
             held: ack.held.synced,
         };
         ledger.ack(id, acked)?;
+    }
+    Ok(())
+}
+
+/// Messages have failed.
+///
+/// # Errors
+/// They could have been published.
+fn settle_failure(
+    settled: &Settled,
+    error: &Error,
+    ledger: &mut Ledger,
+    spaces: &[Space],
+) -> Checked {
+    let is_of = |space: &&Space| {
+        let entry = settled.tickets.first();
+        let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
+        entry.is_some_and(|entry| entry.log.namespace == space.id)
+    };
+    let may_be = match error.code() {
+        ErrorCode::OutcomeUnknown => true,
+        ErrorCode::NamespaceNotFound => {
+            spaces.iter().find(is_of).is_some_and(|space| space.leaving)
+        }
+        code => code.retriable(),
+    };
+    if !may_be {
+        return Err(Violation::new("G8 good input is taken", error.to_string()));
+    }
+    if error.code() != ErrorCode::OutcomeUnknown {
+        let ids = settled.tickets.iter().map(|ticket| MessageId(ticket.0));
+        ids.for_each(|id| ledger.refuse(id));
     }
     Ok(())
 }

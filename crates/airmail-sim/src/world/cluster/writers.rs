@@ -7,18 +7,23 @@
 //!
 //! A log that is opened without what was made for it is never opened, and what is withdrawn though log 0 names it is a bug
 //! of the logs themselves. In the end nothing may be left of what was made for namespaces that are deleted.
+//!
+//! In the runs of [`Stage::Kafka`](crate::Stage::Kafka) the logs are on the model of Kafka's brokers ([`Kafka`]), and a
+//! node may come late.
 
-use super::{Cluster, seldom_long};
+use super::kafka::Kafka;
+use super::{CLOCK_MICROS_MAX, Cluster, seldom_long};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::{Checked, Violation};
-use crate::ledger::Ledger;
+use crate::ledger::{Harm, Ledger};
 use crate::message::identify;
+use crate::plant::Plant;
 use crate::world::World;
 use crate::world::node_storage::NodeStorage;
 use airmail_log::many_writers::{SharedLogs, SharedSettings};
-use airmail_model::{LogId, Mono, random};
+use airmail_model::{LogId, Mono, Now, random};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -34,6 +39,13 @@ const DELAY_MICROS_MAX: u64 = 150_000;
 /// Longest time until a node is back, in microseconds, nearly always and now and then.
 const DOWN_MICROS_MAX: [u64; 2] = [200_000, 5_000_000];
 
+/// Latest that a node comes which is not there from the beginning, in microseconds.
+const JOIN_MICROS_MAX: u64 = 5_000_000;
+/// Microseconds of a day.
+const DAY_MICROS: u64 = 86_400_000_000;
+/// Factor by which clocks are farther from the truth in some runs on Kafka.
+const CLOCKS_ASTRAY: i64 = 400;
+
 /// A process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
@@ -42,10 +54,18 @@ struct Node {
     back: Mono,
 }
 
+/// The engine that has the logs.
+#[derive(Debug)]
+enum Engine {
+    Memory(SharedLogs),
+    Kafka(Box<Kafka>),
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(in crate::world) struct Writers {
-    logs: SharedLogs,
+    engine: Engine,
+    has_begun: bool,
     nodes: Vec<Node>,
     /// Rate of kills, in parts of a million for each step.
     kills: u32,
@@ -83,7 +103,8 @@ impl Writers {
             provisions,
         };
         Writers {
-            logs: SharedLogs::new(settings),
+            engine: Engine::Memory(SharedLogs::new(settings)),
+            has_begun: false,
             nodes: vec![Node::default(); nodes],
             kills,
             chance,
@@ -91,11 +112,34 @@ impl Writers {
         }
     }
 
+    /// The same nodes, with their logs on Kafka's brokers.
+    fn on_kafka(mut self, now: Now, plant: Option<Plant>) -> Writers {
+        self.engine = Engine::Kafka(Box::new(Kafka::of(now, self.chance.fork(), plant)));
+        if self.chance.coin()
+            && let Some(last) = self.nodes.last_mut()
+        {
+            let time = Duration::from_micros(self.chance.between(1, JOIN_MICROS_MAX));
+            last.back = now.mono.plus(time);
+        }
+        self
+    }
+
+    /// The brokers, if the logs are on Kafka.
+    pub(in crate::world) fn kafka(&self) -> Option<&Kafka> {
+        match &self.engine {
+            Engine::Memory(_) => None,
+            Engine::Kafka(kafka) => Some(kafka),
+        }
+    }
+
     /// Whether the nodes have ever begun.
-    pub(in crate::world) fn has_begun(&self) -> bool {
-        self.nodes
-            .iter()
-            .any(|node| node.is_up || node.back > Mono(0))
+    pub(in crate::world) const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Whether a node is not there from the beginning.
+    pub(in crate::world) fn is_late(&self, node: usize) -> bool {
+        self.nodes[node].back > Mono(0)
     }
 
     pub(super) fn due(&self, now: Mono) -> Vec<usize> {
@@ -107,7 +151,19 @@ impl Writers {
     /// The storage of a node that starts.
     pub(in crate::world) fn start(&mut self, node: usize) -> NodeStorage {
         self.nodes[node].is_up = true;
-        NodeStorage::Writer(self.logs.handle())
+        self.has_begun = true;
+        match &mut self.engine {
+            Engine::Memory(logs) => NodeStorage::Writer(logs.handle()),
+            Engine::Kafka(kafka) => NodeStorage::Kafka(Box::new(kafka.start())),
+        }
+    }
+
+    /// Lets the engine fail, as the seed says. Time that passes at once, if some does.
+    pub(super) fn fail(&mut self, now: Mono, evidence: &mut Evidence) -> Option<Duration> {
+        match &mut self.engine {
+            Engine::Memory(_) => None,
+            Engine::Kafka(kafka) => kafka.fail(now, evidence),
+        }
     }
 
     /// Draws a node that is killed in this step, if one is.
@@ -132,7 +188,10 @@ impl Writers {
     /// All nodes come back, and the logs fail nobody any more.
     pub(super) fn heal(&mut self) {
         self.kills = 0;
-        self.logs.calm();
+        match &mut self.engine {
+            Engine::Memory(logs) => logs.calm(),
+            Engine::Kafka(kafka) => kafka.heal(),
+        }
         for node in &mut self.nodes {
             node.back = node.back.min(Mono(1));
         }
@@ -149,7 +208,15 @@ impl Writers {
     ) -> Checked {
         for log in logs {
             let from = self.read.entry(log).or_default();
-            let (batches, next) = self.logs.given(log, *from);
+            let (batches, next) = match &self.engine {
+                Engine::Memory(logs) => logs.given(log, *from),
+                Engine::Kafka(kafka) => {
+                    let truth = kafka.truth();
+                    let mut truth = truth.lock();
+                    let (batches, next) = truth.given(log, *from);
+                    (batches.to_vec(), next)
+                }
+            };
             *from = next;
             for stored in batches {
                 for record in stored.batch.iter() {
@@ -162,6 +229,14 @@ impl Writers {
                 }
             }
         }
+        if let Engine::Kafka(kafka) = &self.engine {
+            let truth = kafka.truth();
+            let mut truth = truth.lock();
+            truth.check_topics()?;
+            for log in truth.doubted() {
+                ledger.harm(log, Harm::Cut);
+            }
+        }
         Ok(())
     }
 }
@@ -172,10 +247,12 @@ impl World {
     /// # Errors
     /// Something is left.
     pub(in crate::world) fn until_provisions_are_gone(&mut self) -> Checked {
-        let Some(logs) = self.cluster.writers.as_ref().map(|of| of.logs.clone()) else {
-            // Input: a run of other nodes.
+        let engine = self.cluster.writers.as_ref().map(|of| &of.engine);
+        let Some(Engine::Memory(logs)) = engine else {
+            // Input: a run of other nodes, or on Kafka.
             return Ok(());
         };
+        let logs = logs.clone();
         self.until("deleted", |world| {
             let catalogs = world.catalogs();
             let is_there = |id| catalogs.iter().all(|catalog| catalog.get(id).is_some());
@@ -198,5 +275,46 @@ impl Cluster {
         }
         self.writers = Some(Writers::of(self.shards, chance));
         self
+    }
+
+    /// The same nodes, whose logs are on Kafka's brokers. In some runs their clocks are minutes from the truth, or one is a
+    /// day ahead.
+    pub(in crate::world) fn on_kafka(mut self, now: Now, plant: Option<Plant>) -> Cluster {
+        match self.chance.below(6) {
+            0 | 1 => {
+                let most = CLOCK_MICROS_MAX.cast_signed() * CLOCKS_ASTRAY;
+                for clock in &mut self.clocks {
+                    *clock = (*clock * CLOCKS_ASTRAY).clamp(-most, most);
+                }
+            }
+            2 => {
+                let ahead = self.chance.between(DAY_MICROS, 2 * DAY_MICROS);
+                self.clocks[0] = ahead.cast_signed();
+            }
+            _ => {}
+        }
+        self.writers = self.writers.map(|writers| writers.on_kafka(now, plant));
+        self
+    }
+
+    /// Lets the engine of nodes that append to the same logs fail. Time that passes at once, if some does.
+    pub(in crate::world) fn fail_engine(
+        &mut self,
+        now: Mono,
+        evidence: &mut Evidence,
+    ) -> Option<Duration> {
+        self.writers.as_mut()?.fail(now, evidence)
+    }
+
+    /// A node does nothing for a while, and reads late what retention may have removed.
+    pub(in crate::world) fn falls_behind(&self) {
+        if let Some(kafka) = self.kafka() {
+            kafka.truth().lock().is_late = true;
+        }
+    }
+
+    /// The model of Kafka's brokers, if the logs are there.
+    pub(in crate::world) fn kafka(&self) -> Option<&Kafka> {
+        self.writers.as_ref()?.kafka()
     }
 }
