@@ -1,4 +1,4 @@
-//! What a storage promises of provisions, at the other end of links that are slow and cut: over a line to one of two
+//! Promises of a storage about provisions, at the other end of links that are slow and cut: over a line to one of two
 //! hosts, and behind two towers, of which another one is asked when the first is out of reach.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
@@ -125,6 +125,7 @@ fn another_tower_is_asked_when_the_first_is_out_of_reach_before_it_has_answered(
         let (told, _) = link.turn(&mut now);
         if let [Completion::Provisioned { t: of, .. }] = told[..] {
             assert_eq!(of, t);
+            assert!(link.is_unplaced(log), "no tower is kept for it");
             return;
         }
         assert_eq!(told, []);

@@ -52,9 +52,18 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
                 self.unsettled.insert(log);
             }
             (Some(Asked::Delete(log)), Completion::Done { .. }) => self.deleted(log),
+            (Some(Asked::Provisions(log)), _) => self.forget_unopened(log),
             _ => {}
         }
         self.told.push_back(answer);
+    }
+
+    /// Forgets the place of a log of which nothing is asked any more, and which was never opened: it may never be.
+    fn forget_unopened(&mut self, log: LogId) {
+        let place = self.logs.get(&log);
+        if place.is_some_and(|place| !place.is_known && place.calls == 0 && place.readers == 0) {
+            self.deleted(log);
+        }
     }
 
     /// A log can be used at a tower.

@@ -199,6 +199,14 @@ impl<S: LogStorage> Linked<S> {
         name.trim_start_matches("tower-").parse().unwrap()
     }
 
+    /// Whether no tower has a log.
+    pub(crate) fn is_unplaced(&self, log: LogId) -> bool {
+        match &self.near {
+            Near::Link(_) => true,
+            Near::Towers(towers) => towers.active(log).is_none(),
+        }
+    }
+
     /// No line is cut any more.
     pub(crate) fn calm(&self) {
         self.lines.iter().for_each(Line::calm);

@@ -22,7 +22,7 @@ use std::time::Duration;
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 /// Durability of all that is stored: it is elsewhere, where nothing fails.
 pub(super) const STRONGEST: Durability = Durability::FSYNC;
-/// Times as often as of others the outcome of a batch without a producer is told as unknown: commands are few.
+/// Factor by which the outcome of a batch without a producer is unknown more often than of others: commands are few.
 const COMMANDS_UNKNOWN: u32 = 10;
 /// Every so many places, one is void.
 const VOID_EVERY: u64 = 3;
