@@ -1,6 +1,13 @@
 //! Bugs that the simulator plants, to see that it finds them. In no build but its own.
 
+use crate::brokers::{Brokers, NewRecord, Order};
+use crate::layout::log_settings;
+use crate::log::Scan;
+use crate::place::Offset;
 use crate::producers::{Producers, RecordFacts};
+use crate::storage::{KafkaStorage, Purpose};
+use airmail_log::Refusal;
+use airmail_model::LogId;
 
 /// A bug to plant. Each is a mistake that is easily made on Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,4 +42,46 @@ pub(crate) fn unless_next(known: &Producers, record: &RecordFacts) -> Option<u32
     let (epoch, last) = known.last(stamp.id)?;
     let is_behind_hole = epoch == stamp.epoch && stamp.sequence.0 > last.saturating_add(1);
     is_behind_hole.then_some(record.messages)
+}
+
+impl<B: Brokers> KafkaStorage<B> {
+    /// Begins to read a log at its end.
+    pub(crate) fn scan_from_end(&mut self, id: LogId, high: Offset) {
+        self.stop_scan(id);
+        if let Some(log) = self.logs.get_mut(&id) {
+            log.scan = Scan::new(high, &self.config.statements);
+        }
+        self.consume_log(id);
+    }
+
+    /// Makes a topic that is not there, with its births, to be described again.
+    pub(crate) fn make_again(&mut self, id: LogId) -> Result<(), Refusal> {
+        let (Some(target), true) = (self.target(id), id != LogId::SYSTEM) else {
+            return Err(Refusal::NoLog);
+        };
+        let topic = target.partition.topic.clone();
+        let create = Order::Create {
+            topic: topic.clone(),
+            partitions: target.topics.map_or(1, |topics| topics.logs),
+            replicas: self.config.replicas,
+            settings: log_settings(&self.config, &target.spec.retention),
+        };
+        self.order(Purpose::Nothing, create);
+        if let Some(topics) = target.topics {
+            let record = NewRecord {
+                key: None,
+                value: Some(topics.birth()),
+                sent_ms: self.wall_ms(),
+            };
+            let token = self.token(Purpose::Nothing);
+            if self
+                .brokers
+                .produce(token, &target.partition, record)
+                .is_err()
+            {
+                self.untoken(token);
+            }
+        }
+        Err(KafkaStorage::<B>::busy())
+    }
 }

@@ -69,7 +69,7 @@ pub struct Ledger {
     pub places: Option<Places>,
     /// An ack or a delivery may be on its way while the process that gave it ends.
     pub acks_outlive: bool,
-    /// An end of a log that is told may be one that was.
+    /// The end of a log that is told may be one that was.
     pub old_ends: bool,
     /// Logs that somebody has harmed from outside.
     harmed: BTreeMap<LogId, Harm>,

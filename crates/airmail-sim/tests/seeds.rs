@@ -34,7 +34,7 @@ fn shards_that_are_linked_keep_the_guarantees_of_one() {
 
 #[test]
 fn nodes_on_kafka_keep_the_guarantees_whatever_its_brokers_do() {
-    run_seeds(Stage::Kafka, 0..40, 1_000);
+    run_seeds(Stage::Kafka, 0..60, 1_000);
 }
 
 /// An older epoch of a producer was refused as unknown where a newer one was over, and each epoch that it began was older

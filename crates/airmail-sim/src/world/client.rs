@@ -280,25 +280,8 @@ impl Client {
                 let detail = format!("{who} is told of {event:?} after its end");
                 return Err(Violation::new("G2 nothing comes after the end", detail));
             };
-            if let Some(harm) = ledger.harm_of(watch.log) {
-                match &event {
-                    Event::Messages(arrived) => {
-                        self.unconsumed += arrived.cost;
-                        let is_gone = harm == Harm::Gone;
-                        let messages = arrived.iter().filter(|_| is_gone);
-                        for (number, record) in messages {
-                            let id = identify(record.payload).map(|(id, _)| id);
-                            let place = (arrived.log, Incarnation(0), number);
-                            ledger
-                                .numbers
-                                .see(place, id.unwrap_or_default(), "delivered")?;
-                        }
-                    }
-                    Event::Status(State::Complete { .. } | State::Failed(_)) => {
-                        self.watches.remove(&key);
-                    }
-                    Event::Status(_) | Event::Gap(_) => {}
-                }
+            if ledger.harm_of(watch.log).is_some() {
+                self.told_of_harmed(key, &event, ledger)?;
                 continue;
             }
             match event {
@@ -330,6 +313,34 @@ impl Client {
                 }
                 Event::Status(state) => self.status(key, &state, ledger, spaces)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Something is told of a log that was harmed: no number may be another message's, and that is all.
+    fn told_of_harmed(
+        &mut self,
+        key: SubscriptionKey,
+        event: &Event,
+        ledger: &mut Ledger,
+    ) -> Checked {
+        match event {
+            Event::Messages(arrived) => {
+                self.unconsumed += arrived.cost;
+                // What has come in the places of what was cut off has its numbers.
+                let is_gone = ledger.harm_of(arrived.log) == Some(Harm::Gone);
+                for (number, record) in arrived.iter().filter(|_| is_gone) {
+                    let id = identify(record.payload).map(|(id, _)| id);
+                    let place = (arrived.log, Incarnation(0), number);
+                    ledger
+                        .numbers
+                        .see(place, id.unwrap_or_default(), "delivered")?;
+                }
+            }
+            Event::Status(State::Complete { .. } | State::Failed(_)) => {
+                self.watches.remove(&key);
+            }
+            Event::Status(_) | Event::Gap(_) => {}
         }
         Ok(())
     }

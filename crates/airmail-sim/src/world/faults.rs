@@ -76,6 +76,7 @@ impl World {
         }
         self.cluster.cut_ways(now, &mut self.evidence);
         if let Some(gateway) = self.cluster.kills(now, &mut self.evidence) {
+            self.cluster.falls_behind();
             self.gateway_ends(gateway);
         }
         if let Some(time) = self.cluster.fail_engine(now, &mut self.evidence) {
@@ -86,6 +87,7 @@ impl World {
             self.evidence.count(Kind::ShardStalled);
             let until = now.plus(time);
             self.shards[shard].stalled_until = until;
+            self.cluster.falls_behind();
             if let Some(roles) = &mut self.cluster.roles {
                 roles.stall(shard, now, until);
             }

@@ -1,7 +1,6 @@
 //! The storage of a node that has clients: that of a shard of one process, that of a gateway of several towers, that of a
 //! node of a tree, a handle of logs that many write to, or the core on Kafka.
 
-use super::kafka_node::KafkaNode;
 use super::plug::NearPlug;
 use super::wire::SimPort;
 use crate::files::SimFiles;
@@ -11,6 +10,8 @@ use airmail_link::{
 use airmail_log::journal::JournalStorage;
 use airmail_log::many_writers::LogsHandle;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
+use airmail_log_kafka::KafkaStorage;
+use airmail_log_kafka::model::ModelBrokers;
 use airmail_model::{Mono, Now};
 
 /// The end of a wire that asks.
@@ -24,7 +25,7 @@ pub(super) enum NodeStorage {
     Root(HostedStorage<JournalStorage<SimFiles>>),
     Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
     Writer(LogsHandle),
-    Kafka(Box<KafkaNode>),
+    Kafka(Box<KafkaStorage<ModelBrokers>>),
 }
 
 impl NodeStorage {
@@ -61,7 +62,13 @@ impl LogStorage for NodeStorage {
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-        self.any_mut().poll(now, out)
+        let deadline = self.any_mut().poll(now, out);
+        // The model wakes nobody: what others have done may have something for this node.
+        let next = match self {
+            NodeStorage::Kafka(storage) => storage.brokers().next(),
+            _ => None,
+        };
+        deadline.into_iter().chain(next).min()
     }
 
     fn opened(&mut self) {

@@ -16,7 +16,7 @@ use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
 };
 use airmail_model::{
-    ErrorCode, Incarnation, Lane, LogId, Now, ProducerEpoch, ProducerId, TopicName,
+    Error, ErrorCode, Incarnation, Lane, LogId, Now, ProducerEpoch, ProducerId, TopicName,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -203,29 +203,7 @@ fn settle_one(
     let ids = settled.tickets.iter().map(|ticket| MessageId(ticket.0));
     let ack = match &settled.result {
         Ok(ack) => ack,
-        Err(error) => {
-            let is_of = |space: &&Space| {
-                let entry = settled.tickets.first();
-                let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
-                entry.is_some_and(|entry| entry.log.namespace == space.id)
-            };
-            let may_be = match error.code() {
-                ErrorCode::OutcomeUnknown => true,
-                ErrorCode::NamespaceNotFound => {
-                    spaces.iter().find(is_of).is_some_and(|space| space.leaving)
-                }
-                code => code.retriable(),
-            };
-            if !may_be {
-                return Err(Violation::new("G8 good input is taken", error.to_string()));
-            }
-            for id in ids {
-                if error.code() != ErrorCode::OutcomeUnknown {
-                    ledger.refuse(id);
-                }
-            }
-            return Ok(());
-        }
+        Err(error) => return settle_failure(settled, error, ledger, spaces),
     };
     if ack.extent.numbers() != settled.tickets.len() as u64 {
         let detail = format!("{:?} for {} messages", ack.extent, settled.tickets.len());
@@ -243,18 +221,15 @@ fn settle_one(
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
-        match ledger.harm_of(entry.log) {
-            Some(Harm::Cut) => continue,
-            // It was there, before the harm.
-            Some(Harm::Gone) => {
-                let told = (ack.extent.first.plus(offset as u64), ack.appended);
+        let told = (ack.extent.first.plus(offset as u64), ack.appended);
+        if let Some(harm) = ledger.harm_of(entry.log) {
+            if harm == Harm::Gone {
+                // It was there, before the harm.
                 ledger.place(id, told)?;
-                continue;
             }
-            None => {}
+            continue;
         }
         durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;
-        let told = (ack.extent.first.plus(offset as u64), ack.appended);
         let of_log = entry.log.namespace;
         let is_leaving = spaces.iter().any(|of| of.leaving && of.id == of_log);
         let (sequence, appended) = match ledger.place(id, told) {
@@ -269,6 +244,38 @@ fn settle_one(
             held: ack.held.synced,
         };
         ledger.ack(id, acked)?;
+    }
+    Ok(())
+}
+
+/// Messages have failed.
+///
+/// # Errors
+/// They could have been published.
+fn settle_failure(
+    settled: &Settled,
+    error: &Error,
+    ledger: &mut Ledger,
+    spaces: &[Space],
+) -> Checked {
+    let is_of = |space: &&Space| {
+        let entry = settled.tickets.first();
+        let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
+        entry.is_some_and(|entry| entry.log.namespace == space.id)
+    };
+    let may_be = match error.code() {
+        ErrorCode::OutcomeUnknown => true,
+        ErrorCode::NamespaceNotFound => {
+            spaces.iter().find(is_of).is_some_and(|space| space.leaving)
+        }
+        code => code.retriable(),
+    };
+    if !may_be {
+        return Err(Violation::new("G8 good input is taken", error.to_string()));
+    }
+    if error.code() != ErrorCode::OutcomeUnknown {
+        let ids = settled.tickets.iter().map(|ticket| MessageId(ticket.0));
+        ids.for_each(|id| ledger.refuse(id));
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! The truth about logs on Kafka: what every reader has to be given, by what the brokers were ever given.
 //!
-//! It goes by the rule alone, over whole partitions, also what retention has removed: a record is left out if it is stale
-//! or not above its producer's last that was not, and a producer is forgotten a day after. So a node that gives what is
-//! left out here, or tells as unused what is not, has another verdict than whoever began to read at the beginning.
+//! It goes by the rule alone, over whole partitions, also what retention has removed: a record is left out if it is
+//! stale or not above its producer's last that was not, and a producer is forgotten a day after. So a node that gives
+//! what is left out here, or tells as unused what is not, has another verdict than whoever began at the beginning.
 //!
-//! A copy of what retention has removed is recognised by statements alone, which nodes write in time where brokers answer.
-//! Where brokers have been slow or dead, a log with such a copy counts as harmed.
+//! A copy of what retention has removed is recognised by statements alone, which nodes write in time where they run and
+//! brokers answer. Where nodes have stood still or been killed, or brokers been slow or dead, a log with such a copy
+//! counts as harmed: here records are kept for seconds.
 //!
 //! A log may be harmed from outside: cut by an unclean election, or its topic deleted, perhaps made again. From then on
 //! nothing is told about it here but what was there before.
@@ -18,7 +19,8 @@ use airmail_log_kafka::model::ModelCluster;
 use airmail_log_kafka::place::{Offset, place_of};
 use airmail_log_kafka::producers::{FORGET_MS, STALE_MS};
 use airmail_model::{
-    AppendTime, Batch, Checked as Whole, Extent, LogId, ProducerEpoch, ProducerId, Sequence,
+    AppendTime, Batch, Checked as Whole, Extent, LogId, LogIndex, ProducerEpoch, ProducerId,
+    Sequence,
 };
 use std::collections::BTreeMap;
 
@@ -38,16 +40,14 @@ struct TrueLog {
     partition: Partition,
     /// Records of the partition that were looked at.
     read: usize,
-    /// The first offset that is kept.
-    low: Offset,
     latest_ms: i64,
     producers: BTreeMap<ProducerId, Last>,
     given: Vec<Stored>,
     /// Number of what is given of each record, by its first number.
     places: BTreeMap<Sequence, usize>,
+    /// Offset of each copy, and of the record by which it is one.
+    copies: Vec<(Offset, Offset)>,
     harm: Option<Harm>,
-    /// Statements about it come late: of what is gone nodes need not know.
-    is_late: bool,
 }
 
 /// Counts of what the brokers were given.
@@ -62,7 +62,7 @@ pub(super) struct Left {
 pub(super) struct Truth {
     cluster: ModelCluster,
     logs: BTreeMap<LogId, TrueLog>,
-    /// Brokers have been slow, or not there: statements may be late.
+    /// Nodes or brokers have been slow, or not there: statements may be late.
     pub(super) is_late: bool,
     /// Logs with copies of what is gone, which a node need not recognise.
     doubted: Vec<LogId>,
@@ -83,7 +83,7 @@ impl Truth {
         }
     }
 
-    /// Everything that is given of a log, from the part with this index on, and the index to go on with.
+    /// Parts of a log that are given, from the one with this index on, and the index to go on with.
     pub(super) fn given(&mut self, log: LogId, from: usize) -> (&[Stored], usize) {
         self.refresh(log);
         let given = self.logs.get(&log).map(|log| log.given.as_slice());
@@ -141,18 +141,23 @@ impl Truth {
             // Input: a log that nobody has written to.
             return Vec::new();
         };
-        let is_harmed = |of: &Partition| match harm {
-            Harm::Cut => *of == partition,
-            Harm::Gone => of.topic == partition.topic,
+        let all = match harm {
+            Harm::Cut => partition.number.0..partition.number.0 + 1,
+            Harm::Gone => 0..self.cluster.partitions(&partition.topic),
         };
-        let logs = self.logs.iter();
-        let harmed = logs.filter(|(_, log)| is_harmed(&log.partition));
-        let harmed: Vec<LogId> = harmed.map(|(id, _)| *id).collect();
-        for id in &harmed {
-            self.refresh(*id);
-            if let Some(log) = self.logs.get_mut(id) {
-                log.harm = Some(harm);
-            }
+        let mut harmed = Vec::new();
+        for number in all {
+            // Logs of a topic follow one another, as its partitions do.
+            let index = log.index.0 + number - partition.number.0;
+            let id = LogId {
+                index: LogIndex(index),
+                ..log
+            };
+            let partition = Partition::new(&partition.topic, number);
+            self.refresh(id);
+            let of = self.logs.entry(id);
+            of.or_insert_with(|| TrueLog::new(partition)).harm = Some(harm);
+            harmed.push(id);
         }
         harmed
     }
@@ -251,17 +256,26 @@ impl Truth {
         if !self.logs.contains_key(&id) {
             self.discover();
         }
-        let Some(log) = self.logs.get_mut(&id).filter(|log| log.harm.is_none()) else {
-            // Input: a log that nobody has written to, or that was harmed.
+        let Some(log) = self.logs.get_mut(&id) else {
+            // Input: a log that nobody has written to.
             return;
         };
-        log.low = self.cluster.low(&log.partition);
-        log.is_late = self.is_late;
+        let low = self.cluster.low(&log.partition);
+        if log.harm == Some(Harm::Gone) && low > Offset(1) {
+            // Where retention has taken the first record of a topic that was made again, nothing tells it from the other.
+            log.harm = Some(Harm::Cut);
+            self.doubted.push(id);
+        }
+        if log.harm.is_some() {
+            return;
+        }
         for record in self.cluster.history(&log.partition, log.read) {
             log.read += 1;
             log.take(id, &record, &mut self.left_out);
         }
-        if log.harm.is_some() {
+        log.copies.retain(|(at, _)| *at >= low);
+        if self.is_late && log.copies.iter().any(|(_, of)| *of < low) {
+            log.harm = Some(Harm::Cut);
             self.doubted.push(id);
         }
     }
@@ -280,17 +294,8 @@ impl Truth {
                     // Input: a topic of rows, or a log that nobody has written to.
                     continue;
                 };
-                self.logs.entry(batch.log()).or_insert_with(|| TrueLog {
-                    partition,
-                    read: 0,
-                    low: Offset(0),
-                    latest_ms: 0,
-                    producers: BTreeMap::new(),
-                    given: Vec::new(),
-                    places: BTreeMap::new(),
-                    harm: None,
-                    is_late: false,
-                });
+                let log = self.logs.entry(batch.log());
+                log.or_insert_with(|| TrueLog::new(partition));
             }
         }
     }
@@ -304,6 +309,19 @@ fn batch_of(record: &Record) -> Option<(Whole<Batch>, i64)> {
 }
 
 impl TrueLog {
+    fn new(partition: Partition) -> TrueLog {
+        TrueLog {
+            partition,
+            read: 0,
+            latest_ms: 0,
+            producers: BTreeMap::new(),
+            given: Vec::new(),
+            places: BTreeMap::new(),
+            copies: Vec::new(),
+            harm: None,
+        }
+    }
+
     fn take(&mut self, id: LogId, record: &Record, left: &mut Left) {
         let Some((batch, sent_ms)) = batch_of(record).filter(|(batch, _)| batch.log() == id) else {
             // Input: the birth record.
@@ -360,9 +378,8 @@ impl TrueLog {
             Some(last) if stamp.epoch == last.epoch => (last.sequence + 1).saturating_sub(first),
             _ => 0,
         };
-        let is_gone = known.is_some_and(|last| last.at < self.low);
-        if left_out > 0 && is_gone && self.is_late {
-            self.harm = Some(Harm::Cut);
+        if let Some(last) = known.filter(|_| left_out > 0) {
+            self.copies.push((at, last.at));
         }
         let left_out = u32::try_from(left_out).map_or(messages, |n| n.min(messages));
         if left_out < messages {

@@ -12,13 +12,12 @@ use crate::evidence::Evidence;
 use crate::ledger::Harm;
 use crate::plant::Plant;
 use crate::tuning;
-use crate::world::kafka_node::{KafkaNode, Provisioned};
 use crate::world::truth::Truth;
-use airmail_log_kafka::KafkaConfig;
 use airmail_log_kafka::brokers::{Brokers as _, Partition, Topic};
 use airmail_log_kafka::config::StatementConfig;
-use airmail_log_kafka::model::{Faults, ModelCluster};
+use airmail_log_kafka::model::{Faults, ModelBrokers, ModelCluster};
 use airmail_log_kafka::place::Offset;
+use airmail_log_kafka::{KafkaConfig, KafkaStorage};
 use airmail_model::{LogId, Mono, Now, Retention};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -57,7 +56,6 @@ struct Rates {
 pub(in crate::world) struct Kafka {
     cluster: ModelCluster,
     truth: Arc<Mutex<Truth>>,
-    provisioned: Provisioned,
     rates: Rates,
     faults: Faults,
     slow_until: Mono,
@@ -94,7 +92,8 @@ impl Kafka {
             unknown_lost: share(20),
             twice: share(100),
             leader_moves: share(50),
-            skew_ms: share(2_500),
+            // Where records are kept for seconds, they must not be old when they come.
+            skew_ms: share(if rates.leaps > 0 { 2_500 } else { 250 }),
             old_answers: 0,
             unanswered: share(30),
             full: share(30),
@@ -106,7 +105,6 @@ impl Kafka {
         Kafka {
             truth: Arc::new(Mutex::new(Truth::new(cluster.clone()))),
             cluster,
-            provisioned: Provisioned::default(),
             rates,
             faults,
             slow_until: Mono(0),
@@ -126,16 +124,16 @@ impl Kafka {
         if self.rates.leaps > 0 {
             return Retention::default();
         }
-        tuning::retention(chance, 4, 2_000..=20_000, 100_000..=300_000)
+        tuning::retention(chance, 4, 2_000..=10_000, 400_000..=1_000_000)
     }
 
-    /// Everything that readers have to be given.
+    /// The truth about the logs.
     pub(in crate::world) fn truth(&self) -> Arc<Mutex<Truth>> {
         Arc::clone(&self.truth)
     }
 
     /// The storage of a node that starts.
-    pub(super) fn start(&mut self) -> KafkaNode {
+    pub(super) fn start(&mut self) -> KafkaStorage<ModelBrokers> {
         let config = KafkaConfig {
             prefix: PREFIX.to_owned(),
             cluster: 1,
@@ -152,7 +150,7 @@ impl Kafka {
             bug: self.plant.and_then(Plant::in_kafka),
             ..KafkaConfig::default()
         };
-        KafkaNode::new(config, self.cluster.client(), Arc::clone(&self.provisioned))
+        KafkaStorage::new(config, self.cluster.client())
     }
 
     /// Lets the brokers fail, as the seed says. Time that passes at once, if some does.

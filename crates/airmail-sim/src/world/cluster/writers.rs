@@ -247,9 +247,9 @@ impl World {
     /// # Errors
     /// Something is left.
     pub(in crate::world) fn until_provisions_are_gone(&mut self) -> Checked {
-        let writers = self.cluster.writers.as_ref();
-        let Some(Engine::Memory(logs)) = writers.map(|of| &of.engine) else {
-            // Input: a run of other nodes, or of logs elsewhere.
+        let engine = self.cluster.writers.as_ref().map(|of| &of.engine);
+        let Some(Engine::Memory(logs)) = engine else {
+            // Input: a run of other nodes, or on Kafka.
             return Ok(());
         };
         let logs = logs.clone();
@@ -304,6 +304,13 @@ impl Cluster {
         evidence: &mut Evidence,
     ) -> Option<Duration> {
         self.writers.as_mut()?.fail(now, evidence)
+    }
+
+    /// A node does nothing for a while, and reads late what retention may have removed.
+    pub(in crate::world) fn falls_behind(&self) {
+        if let Some(kafka) = self.kafka() {
+            kafka.truth().lock().is_late = true;
+        }
     }
 
     /// The model of Kafka's brokers, if the logs are there.
