@@ -177,7 +177,7 @@ mod tests {
         let mut tails = Tails::default();
         let towers = ["one", "other"].map(TowerName::new);
         let begun = Mono(1_000_000_000);
-        let mut tell = |tails: &mut Tails, at: Mono| {
+        let tell = |tails: &mut Tails, at: Mono| {
             for (tower, end) in towers.iter().zip(ends) {
                 let t = tails.ask(at, log(0), tower);
                 if let (Some(t), Some(end)) = (t, end) {
@@ -186,7 +186,7 @@ mod tests {
             }
         };
         tell(&mut tails, begun);
-        let mut better = |tails: &mut Tails, at: Mono| {
+        let better = |tails: &mut Tails, at: Mono| {
             tails.better(at, log(0), &towers[0], towers[1..].iter(), PATIENCE)
         };
         let soon = begun.plus(Duration::from_millis(1));
