@@ -359,6 +359,9 @@ pub struct Bounds {
     pub first_time: ::core::option::Option<i64>,
     #[prost(uint64, tag = "6")]
     pub bytes: u64,
+    /// The map that names the log's successors, where it is sealed and ends at `next` for ever.
+    #[prost(uint32, optional, tag = "7")]
+    pub sealed: ::core::option::Option<u32>,
 }
 /// Reason for which a call was refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

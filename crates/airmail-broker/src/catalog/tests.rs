@@ -169,6 +169,7 @@ fn bounds(first: u64, next: u64) -> Bounds {
         incarnation: Incarnation(1),
         first_time: None,
         bytes: 0,
+        sealed: None,
     }
 }
 
