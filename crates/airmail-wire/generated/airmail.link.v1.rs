@@ -69,6 +69,11 @@ pub struct Storage {
     /// The strongest durability that it has.
     #[prost(message, optional, tag = "2")]
     pub strongest: ::core::option::Option<Durability>,
+    /// As in Capabilities.
+    #[prost(bool, tag = "3")]
+    pub topic_index: bool,
+    #[prost(bool, tag = "4")]
+    pub seal: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Home {

@@ -49,9 +49,7 @@ impl LogQueue {
                 self.pause(until, false);
                 0
             }
-            ErrorCode::MapStale
-                if self.batches.iter().any(|b| b.attempt_lost) =>
-            {
+            ErrorCode::MapStale if self.batches.iter().any(|b| b.attempt_lost) => {
                 // An attempt under the old map may have been stored, and cannot be asked for again.
                 // A batch behind this one whose attempt was lost fails when the rest gets new
                 // numbers.
