@@ -81,7 +81,10 @@ fn a_moved_namespace_goes_on_in_the_other_storage_and_its_history_is_one() {
     let node = place.start();
     look(&node);
     publish(&node, "t", "four");
-    assert_eq!(history(&node, "t", &["--since", &after_two]), "three\nfour\n");
+    assert_eq!(
+        history(&node, "t", &["--since", &after_two]),
+        "three\nfour\n"
+    );
     assert!(node.stop().success());
     for directory in [place.data(), place.far()] {
         let said = node::run(node::airmail().arg("check").arg(&directory), b"").ok();
@@ -115,7 +118,8 @@ fn a_move_that_cannot_be_is_refused_by_name() {
     let place = Place::new();
     let node = place.start();
     let refused = |arguments: &[&str]| {
-        node.run(&[&["namespace", "move"], arguments].concat()).failed(1)
+        node.run(&[&["namespace", "move"], arguments].concat())
+            .failed(1)
     };
     let nowhere = refused(&["default", "--storage", "nowhere"]);
     assert!(
