@@ -13,8 +13,9 @@ use airmail_log::{Completion, Refusal, Tag, TopicPage};
 use airmail_model::{AppendTime, LogId, Mono};
 use std::time::Duration;
 
-/// Longest time that an answer waits for the log to be read up to its end.
-const ARRIVE: Duration = Duration::from_secs(1);
+/// Longest time that an answer waits for the log to be read up to its end. Longer than gateways wait for a tower that may
+/// hang in its reading: one that answered sooner, with an end that it cannot give, would keep its logs.
+const ARRIVE: Duration = Duration::from_millis(1_500);
 
 /// Purpose for which the log is read up to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

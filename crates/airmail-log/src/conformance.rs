@@ -73,11 +73,21 @@ pub fn run<S: Subject>(subject: &mut S, case: impl FnOnce(&mut Driver<'_, S>)) {
     driver.settle();
 }
 
-/// One test for each case, on the subject that the expression makes.
+/// A case: its name, and what it does.
+pub type Case<S> = (&'static str, fn(&mut Driver<'_, S>));
+
+/// One test for each case, on the subject that the expression makes. For a subject that is dear to make, `cases` gives
+/// all cases, to be run one after the other: `conformance!(cases of Kind)`.
 #[macro_export]
 macro_rules! conformance {
+    (cases of $kind:ty) => {
+        $crate::conformance! { @all cases $kind }
+    };
     ($subject:expr) => {
-        $crate::conformance! { @tests $subject;
+        $crate::conformance! { @all tests $subject }
+    };
+    (@all $way:ident $of:tt) => {
+        $crate::conformance! { @$way $of;
             numbering:
                 dense_numbers_begin_at_one_and_follow_one_another
                 a_record_has_its_batchs_number_and_its_index
@@ -207,6 +217,12 @@ macro_rules! conformance {
                 what_comes_after_a_close_is_refused_as_busy
                 a_sound_storage_has_neither_trouble_nor_damage;
         }
+    };
+    (@cases $kind:ty; $($group:ident: $($case:ident)+;)+) => {
+        [$($((
+            stringify!($case),
+            $crate::conformance::$group::$case as fn(&mut $crate::conformance::Driver<'_, $kind>),
+        )),+),+]
     };
     (@tests $subject:expr; $($group:ident: $($case:ident)+;)+) => {
         $(

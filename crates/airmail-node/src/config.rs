@@ -108,6 +108,9 @@ pub struct Config {
     /// A shard that is to have no turns for a while.
     #[cfg(feature = "test-switches")]
     pub held_shard: Option<crate::held_shard::HeldShard>,
+    /// A file during whose presence nothing is read from Kafka.
+    #[cfg(feature = "test-switches")]
+    pub held_reading: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -146,6 +149,8 @@ impl Default for Config {
             mailbox: MailboxConfig::default(),
             #[cfg(feature = "test-switches")]
             held_shard: None,
+            #[cfg(feature = "test-switches")]
+            held_reading: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 
 mod data_dir_watcher;
 mod directory;
+#[cfg(all(feature = "kafka", feature = "test-switches"))]
+mod held_reading;
 mod kafka_url;
 pub(crate) mod node_storage;
 mod of_towers;

@@ -9,7 +9,7 @@
 //! - [`shards`]: the directories of a node's shards.
 //! - [`pages`]: pages of the documentation that are made from the code.
 //! - `postgres`: a database server, with the feature of that name.
-//! - `kafka`: clusters of Kafka, with the feature of that name.
+//! - `kafka`: clusters of Kafka, with the feature of that name; `bare_publisher`: a publisher of librdkafka alone.
 //! - [`transcript`]: what happens to a core, as text that can be read without the code.
 //! - [`lasting`]: addresses that a node can have again.
 //!
@@ -25,6 +25,8 @@
     reason = "a test panics where something is wrong"
 )]
 
+#[cfg(feature = "kafka")]
+pub mod bare_publisher;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod lasting;

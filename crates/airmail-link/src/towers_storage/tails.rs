@@ -124,7 +124,8 @@ impl Tails {
         Some(answer.end)
     }
 
-    /// A tower among others that is to take a log over from the active one, which is stale.
+    /// A tower among others that is to take a log over from the active one, which is stale; and whether the active one says
+    /// nothing at all.
     pub(super) fn better<'a>(
         &mut self,
         now: Mono,
@@ -132,7 +133,7 @@ impl Tails {
         active: &TowerName,
         others: impl Iterator<Item = &'a TowerName>,
         patience: Duration,
-    ) -> Option<TowerName> {
+    ) -> Option<(TowerName, bool)> {
         let of_log = self.tails.get(&log)?;
         let own = of_log.get(active)?;
         let asked = own.question.map(|(_, asked)| asked);
@@ -144,7 +145,7 @@ impl Tails {
                 continue;
             };
             if is_late.is_some_and(|asked| answer.asked >= asked) {
-                return Some(other.clone());
+                return Some((other.clone(), true));
             }
             let is_ahead = own
                 .answer
@@ -153,7 +154,7 @@ impl Tails {
                 is_behind = true;
                 let since = *self.behind.entry(log).or_insert(now);
                 if since.plus(patience) <= now {
-                    return Some(other.clone());
+                    return Some((other.clone(), false));
                 }
             }
         }
@@ -161,5 +162,48 @@ impl Tails {
             self.behind.remove(&log);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_log::conformance::log;
+
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// Two towers were asked for a log's end at once. What is told a while later of who is better than the first.
+    fn asked(ends: [Option<u64>; 2], later: Duration) -> Option<(TowerName, bool)> {
+        let mut tails = Tails::default();
+        let towers = ["one", "other"].map(TowerName::new);
+        let begun = Mono(1_000_000_000);
+        let tell = |tails: &mut Tails, at: Mono| {
+            for (tower, end) in towers.iter().zip(ends) {
+                let t = tails.ask(at, log(0), tower);
+                if let (Some(t), Some(end)) = (t, end) {
+                    tails.answered(at, t, Some(Sequence(end)));
+                }
+            }
+        };
+        tell(&mut tails, begun);
+        let better = |tails: &mut Tails, at: Mono| {
+            tails.better(at, log(0), &towers[0], towers[1..].iter(), PATIENCE)
+        };
+        let soon = begun.plus(Duration::from_millis(1));
+        tell(&mut tails, soon);
+        assert_eq!(better(&mut tails, soon), None);
+        better(&mut tails, soon.plus(later))
+    }
+
+    #[test]
+    fn one_that_says_nothing_is_told_apart_from_one_that_says_less() {
+        let other = TowerName::new("other");
+        let nothing = asked([None, Some(5)], PATIENCE);
+        assert_eq!(nothing, Some((other.clone(), true)));
+        let less = asked([Some(3), Some(5)], PATIENCE);
+        assert_eq!(less, Some((other, false)));
+        assert_eq!(asked([Some(5), Some(5)], PATIENCE), None);
+        assert_eq!(asked([None, None], PATIENCE), None);
+        assert_eq!(asked([None, Some(5)], PATIENCE / 2), None);
     }
 }

@@ -104,7 +104,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
             let (active, rest) = (&place.active, self.limits.rest);
             let others = place.standbys();
             let better = self.tails.better(now, log, active, others, patience);
-            if let Some(better) = better.filter(|name| place.may_go_to(name, now, rest)) {
+            // One that says nothing serves nobody, and one that was left is better than that.
+            let better = better
+                .filter(|(name, says_nothing)| *says_nothing || place.may_go_to(name, now, rest));
+            if let Some((better, _)) = better {
                 self.takeovers.due.insert(log, Some(better));
             }
         }

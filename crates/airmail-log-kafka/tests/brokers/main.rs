@@ -15,8 +15,10 @@ mod reading;
 mod several;
 mod starting;
 mod storing;
+mod suite;
 mod topics;
 mod unreachable;
+mod watched;
 
 use airmail_testkit::kafka::KafkaCluster;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -56,6 +56,11 @@ pub(super) fn open(
         ..KafkaConfig::default()
     };
     let brokers = LibrdkafkaBrokers::open(settings, waker.clone())?;
+    #[cfg(feature = "test-switches")]
+    if let Some(file) = &config.held_reading {
+        let held = super::held_reading::HeldReading::new(brokers, file.clone());
+        return Ok(Box::new(KafkaStorage::new(of_logs, held)));
+    }
     Ok(Box::new(KafkaStorage::new(of_logs, brokers)))
 }
 

@@ -98,6 +98,10 @@ pub struct ServeArgs {
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "SHARD:TIME@TIME", hide = true)]
     pub hold_shard: Option<airmail_node::held_shard::HeldShard>,
+    /// A file: while it is there, nothing is read from Kafka. For tests
+    #[cfg(feature = "test-switches")]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub hold_reading: Option<PathBuf>,
     /// Print the effective settings, every limit among them, and end
     #[arg(long)]
     pub print_config: bool,
@@ -147,6 +151,7 @@ impl ServeArgs {
         #[cfg(feature = "test-switches")]
         {
             config.held_shard = self.hold_shard;
+            config.held_reading.clone_from(&self.hold_reading);
         }
         config.validate()?;
         Ok(config)

@@ -1,9 +1,12 @@
-//! Brokers of Kafka under proof, each on a machine of its own where such can be made.
+//! Brokers of Kafka under proof, each on a machine of its own where such can be made, and a publisher of librdkafka alone
+//! beside the nodes.
 
+use airmail_testkit::bare_publisher::BarePublisher;
 use airmail_testkit::kafka::{KafkaCluster, wait_patiently};
 use airmail_testkit::network::{Machine, Network};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Number of brokers, each of which has a copy of everything.
 pub(crate) const BROKERS: usize = 3;
@@ -14,6 +17,7 @@ const ID: &str = "cHJvb2Ytb2YtYnJva2Vycw";
 
 /// See the module's documentation.
 pub(crate) struct Brokers {
+    bare: BarePublisher,
     cluster: KafkaCluster,
     machines: Vec<Machine>,
 }
@@ -27,12 +31,29 @@ impl Brokers {
         let directory = directory.join("kafka");
         let Some((network, machines)) = on else {
             let cluster = KafkaCluster::start(&directory, ID, BROKERS)?;
-            let machines = Vec::new();
-            return Some(Brokers { cluster, machines });
+            return Some(Brokers::of(cluster, Vec::new()));
         };
         let there = (network, machines.clone());
         let cluster = KafkaCluster::start_on(&directory, ID, there)?;
-        Some(Brokers { cluster, machines })
+        Some(Brokers::of(cluster, machines))
+    }
+
+    fn of(cluster: KafkaCluster, machines: Vec<Machine>) -> Brokers {
+        Brokers {
+            bare: BarePublisher::start(&cluster),
+            cluster,
+            machines,
+        }
+    }
+
+    /// Begins to measure anew how long librdkafka alone waits.
+    pub(crate) fn mark(&self) {
+        self.bare.mark();
+    }
+
+    /// Longest time that librdkafka alone was without an ack since the mark.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.bare.longest_wait()
     }
 
     /// The URL of a storage there.

@@ -55,6 +55,8 @@ enum Fault {
     Cut(Cut),
     Drain,
     Join,
+    /// Nothing is read from the storage; all else goes on.
+    HoldReading,
 }
 
 #[test]
@@ -130,7 +132,10 @@ fn hold(plots: &[Plot], start: impl FnOnce(&Path) -> Option<Nodes>) {
         };
         hurt(&mut nodes, &load, (who, fault), hold, &mut times);
         nodes.wait_until_well();
-        plan.tell(round, &format!("{who:?} {fault:?}: {times}"));
+        let alone = nodes.wait_of_librdkafka();
+        let alone = alone.map(|wait| format!(" (librdkafka alone: {} ms)", wait.as_millis()));
+        let alone = alone.unwrap_or_default();
+        plan.tell(round, &format!("{who:?} {fault:?}{alone}: {times}"));
     }
     let last = plan.rounds().end;
     let _watch = plan.watch(last, directory.path());
@@ -164,6 +169,12 @@ fn drawn(round: u64, plots: &[Plot], nodes: &Nodes, choices: &mut SmallRng) -> (
         _ => Fault::Cut(Cut::Received),
     };
     match (who, fault) {
+        (_, fault) if nodes.brokers() > 0 && nodes.is_tower(who) => {
+            match choices.random_range(0..5) {
+                0 => (who, Fault::HoldReading),
+                _ => (who, fault),
+            }
+        }
         // The only tower has nobody to give its logs to.
         (Who::Tower, Fault::Drain | Fault::Join) => (who, Fault::Kill),
         (Who::Broker(_), Fault::Drain | Fault::Join) => (who, Fault::Stop),
@@ -183,11 +194,12 @@ fn hurt(
     let name = nodes.name(who);
     let is_broker = matches!(who, Who::Broker(_));
     load.mark();
+    nodes.mark();
     match fault {
         _ if is_broker => {
             hurt_broker(nodes, who, fault, hold);
             load.wait_for_all();
-            times.take("broker", load.waits(), None);
+            times.take_beside_broker(load.waits(), nodes.wait_of_librdkafka().unwrap_or_default());
             return;
         }
         Fault::Kill => {
@@ -203,6 +215,12 @@ fn hurt(
         Fault::Cut(cut) => {
             nodes.cut(who, cut, true);
             nodes.wait_for_fault(&name, hold);
+        }
+        Fault::HoldReading => {
+            nodes.hold_reading(who, true);
+            thread::sleep(hold);
+            load.wait_for_all();
+            times.take("tower held in its reading", load.waits(), None);
         }
         Fault::Drain => {
             nodes.drain(who);
@@ -231,6 +249,7 @@ fn hurt(
         Fault::Kill | Fault::Drain => nodes.start_again(who),
         Fault::Stop => nodes.set_still(who, false),
         Fault::Cut(cut) => nodes.cut(who, cut, false),
+        Fault::HoldReading => nodes.hold_reading(who, false),
         Fault::Join => {}
     }
     if who == Who::Tower {

@@ -356,16 +356,18 @@ impl Load {
             .collect()
     }
 
-    /// Waits until something has come to every publisher and subscriber since the mark.
+    /// Waits until something has come to every publisher and subscriber from now on. A wait that has begun is over then,
+    /// and counted.
     pub(crate) fn wait_for_all(&self) {
-        let between = Duration::from_millis(25);
+        let (begun, between) = (Instant::now(), Duration::from_millis(25));
+        let is_waiting = |waits: &Waits| waits.last.is_none_or(|last| last < begun);
         airmail_testkit::waiting::until("something to come to everyone", between, || {
             self.tally.check();
             let followers = self.followers.iter().enumerate();
-            let waiting = followers.filter(|(_, one)| one.seen.lock().waits.first.is_none());
+            let waiting = followers.filter(|(_, one)| is_waiting(&one.seen.lock().waits));
             let waiting = waiting.map(|(number, _)| format!("subscriber {number}"));
             let acked = self.tally.acked.lock();
-            let unacked = acked.iter().filter(|(_, waits)| waits.first.is_none());
+            let unacked = acked.iter().filter(|(_, waits)| is_waiting(waits));
             let unacked = unacked.map(|(number, _)| format!("publisher {number}"));
             let waiting: Vec<String> = waiting.chain(unacked).collect();
             waiting.is_empty().then_some(()).ok_or(waiting.join(", "))

@@ -274,7 +274,10 @@ impl Nodes {
                 command.args(["--roles", roles, "--join", &self.towers()]);
                 if let Some(kafka) = self.kafka.as_ref().filter(|_| place.is_tower()) {
                     command.args(["--cluster", &place.cluster, "--log", &kafka.url()]);
-                    command.arg("--data").arg(self.data.join(&place.name));
+                    let data = self.data.join(&place.name);
+                    let held = self.held_reading(&place.name);
+                    command.arg("--hold-reading").arg(held);
+                    command.arg("--data").arg(data);
                 }
             }
         }
@@ -333,6 +336,31 @@ impl Nodes {
             (Who::Broker(broker), Some(kafka)) => kafka.set_still(broker, still),
             _ => self.place(who).node.as_ref().unwrap().set_still(still),
         }
+    }
+
+    /// The file during whose presence a tower reads nothing from Kafka.
+    fn held_reading(&self, name: &str) -> PathBuf {
+        self.data.with_file_name(format!("{name}-is-held"))
+    }
+
+    /// Has a tower read nothing from Kafka, or go on.
+    pub(crate) fn hold_reading(&self, who: Who, on: bool) {
+        let file = self.held_reading(&self.place(who).name);
+        if on {
+            fs::write(file, "").unwrap();
+        } else {
+            fs::remove_file(file).unwrap();
+        }
+    }
+
+    /// Begins to measure anew how long librdkafka alone waits, if there are brokers.
+    pub(crate) fn mark(&self) {
+        self.kafka.iter().for_each(Brokers::mark);
+    }
+
+    /// Longest time that librdkafka alone was without an ack since the mark, if there are brokers.
+    pub(crate) fn wait_of_librdkafka(&self) -> Option<Duration> {
+        self.kafka.as_ref().map(Brokers::longest_wait)
     }
 
     pub(crate) fn cut(&self, who: Who, cut: Cut, on: bool) {

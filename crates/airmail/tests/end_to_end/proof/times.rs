@@ -9,8 +9,11 @@ use tokio::time::Instant;
 /// Waits below this are those of a machine that has much to do, and of no fault.
 const CONCERNED: Duration = Duration::from_millis(150);
 
+/// Time beyond what librdkafka alone was without an ack in the same round.
+const BEYOND_LIBRDKAFKA: &str = "broker, beyond librdkafka alone";
+
 /// The bounds of a kind: of the median, and of the 99th percentile.
-const BOUNDS: [(&str, Duration, Duration); 7] = [
+const BOUNDS: [(&str, Duration, Duration); 9] = [
     (
         "tower killed",
         Duration::from_secs(1),
@@ -35,6 +38,16 @@ const BOUNDS: [(&str, Duration, Duration); 7] = [
         "tower, from when it is back",
         Duration::from_secs(1),
         Duration::from_secs(3),
+    ),
+    (
+        "tower held in its reading",
+        Duration::from_secs(2),
+        Duration::from_secs(4),
+    ),
+    (
+        BEYOND_LIBRDKAFKA,
+        Duration::from_secs(2),
+        Duration::from_secs(2),
     ),
     (
         "parent killed",
@@ -75,6 +88,18 @@ impl Times {
                 self.by_kind.entry(kind).or_default().push(wait);
             }
         }
+    }
+
+    /// Takes waits beside a broker that was hurt, and how much longer each is than that of librdkafka alone.
+    pub(super) fn take_beside_broker(&mut self, clients: Vec<Waits>, bare: Duration) {
+        let longest = clients.iter().map(|waits| waits.longest);
+        let concerned = longest.filter(|wait| *wait >= CONCERNED);
+        let beyond = concerned.map(|wait| wait.saturating_sub(bare));
+        let all = self.by_kind.entry(BEYOND_LIBRDKAFKA).or_default();
+        all.extend(beyond);
+        let alone = self.by_kind.entry("librdkafka alone").or_default();
+        alone.push(bare);
+        self.take("broker", clients, None);
     }
 
     /// Fails if clients waited for longer than they may.
