@@ -38,6 +38,9 @@ enum What {
     /// Kill, stop, cut off, drain and join nodes of a cluster under load, and lose, reorder and repeat nothing
     /// [rounds: 120]. Needs root for cuts.
     Cluster(Faults),
+    /// Move namespaces from the disk to another storage under load, kill the node and brokers meanwhile, and lose, reorder
+    /// and repeat nothing [rounds: 20].
+    Move(Moves),
     /// Stop a subscriber, stop and cut off a gateway, let 10,000 subscribers catch up, and leave others at half load
     /// as they are [rounds: 15]. Needs root for cuts.
     Isolation(Judged),
@@ -91,6 +94,15 @@ struct Faults {
 }
 
 #[derive(Debug, clap::Args)]
+struct Moves {
+    /// Storage that namespaces are moved to.
+    #[arg(long, default_value = "disk", value_parser = ["disk", "kafka"])]
+    to: String,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+#[derive(Debug, clap::Args)]
 struct Judged {
     /// Fail if the others are slower than they may be, too.
     #[arg(long)]
@@ -127,6 +139,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
                 kafka::bring(&workspace::root().join("target/tools/servers"))?;
             }
             harness_with("cluster", Extent::Rounds(120), &faults.rounds, more)
+        }
+        What::Move(moves) => {
+            let kafka = (moves.to == "kafka").then_some(("KAFKA", 1));
+            if kafka.is_some() {
+                kafka::bring(&workspace::root().join("target/tools/servers"))?;
+            }
+            harness_with("moving", Extent::Rounds(20), &moves.rounds, kafka)
         }
         What::Distance(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));

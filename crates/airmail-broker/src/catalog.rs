@@ -38,6 +38,8 @@
 //!   whole again, says so, and is not appended to but for deletions that have come to their end.
 //! - `progress`: neither number goes back, and no more is settled than folded.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
+//! - `indexes`: the logs of a namespace's maps have indexes of their own, each map's above those before.
+//! - `emptied`: what is noted to be empty is a log of an earlier map that is kept.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
 //!   deleted; the start orders every log that there is.
 
@@ -49,6 +51,7 @@ mod messages;
 mod namespaces;
 mod orders;
 mod provisioning;
+mod retirement;
 mod system_log;
 #[cfg(test)]
 mod tests;
@@ -61,8 +64,9 @@ use fold::Fold;
 pub(crate) use messages::{
     CatalogConfig, CatalogEffect, CatalogEffects, CatalogInput, CommandRefusal, Order, SystemAppend,
 };
-pub use namespaces::{Catalog, Entry};
+pub use namespaces::{Catalog, EarlierMap, EarlierState, Entry};
 use orders::Settling;
+use retirement::Emptied;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use system_log::SystemLog;
@@ -109,6 +113,7 @@ pub(crate) struct CatalogCore {
     /// Commands that wait for the one under way.
     queue: VecDeque<(CommandId, Command)>,
     current: Option<Current>,
+    emptied: Emptied,
 }
 
 impl CatalogCore {
@@ -125,6 +130,7 @@ impl CatalogCore {
             settled: Sequence(0),
             queue: VecDeque::new(),
             current: None,
+            emptied: Emptied::default(),
         }
     }
 
@@ -144,6 +150,7 @@ impl CatalogCore {
             CatalogInput::AppendRefused { of, why } => self.append_refused(now, of, &why, out),
             CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
+            CatalogInput::Emptied { log, end } => self.emptied(now, log, end, out),
             CatalogInput::LogSettled { namespace, result } => {
                 self.log_settled(now, namespace, result, out);
             }

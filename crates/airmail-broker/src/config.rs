@@ -3,6 +3,7 @@
 pub use crate::link::Interest;
 pub use crate::tower::SweepSettings;
 use airmail_flow::{GateSettings, SharesSettings};
+use airmail_log::StorageTraits;
 use airmail_model::{Durability, Limits, Retention, StorageName};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,9 +19,11 @@ pub struct ShardConfig {
     /// Settings with which the namespace `default` is made on the first start. Later starts do not
     /// look at it.
     pub default_namespace: FirstNamespace,
-    /// The storages beside the first, each with the strongest durability that it has: what a namespace may ask
-    /// for. Default: none.
-    pub storages: BTreeMap<StorageName, Durability>,
+    /// The storages beside the first. Default: none.
+    pub storages: BTreeMap<StorageName, StorageTraits>,
+    /// Time for which the logs of a moved namespace are kept where they were, when retention has left nothing in them.
+    /// Default 10 min.
+    pub retire_after: Duration,
     /// Interval at which positions of quiet ranges are told. Default 1 s.
     pub mark_interval: Duration,
     /// Storage readers for late subscribers. Default 8.
@@ -68,6 +71,7 @@ impl Default for ShardConfig {
             limits: Limits::DEFAULT,
             default_namespace: FirstNamespace::default(),
             storages: BTreeMap::new(),
+            retire_after: Duration::from_secs(600),
             mark_interval: Duration::from_secs(1),
             catch_up_readers: 8,
             catch_up_step_bytes: 256 << 10,

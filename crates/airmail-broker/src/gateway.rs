@@ -13,6 +13,7 @@
 //!   the tail for its number to come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
+//! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
 //! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]).
 //!
@@ -27,6 +28,8 @@
 //! - `told`: no client is told more than was looked at for it: `told ≤ at`.
 //! - `parked`: those who wait for credit are known to their session by their tickets, and no others.
 //! - `following`: a session's count of members is that of its subscriptions that the tower reads for.
+//! - `succession`: whoever waits for the log after an ended one is known to that; nobody is at the tail of a log that
+//!   has been given to its end.
 //! - `waiting`: whoever waits at a tail waits for a number that the tail has not got to (`at > next`), or for
 //!   a time, and never has an end; nobody else is in the tail's lists of those who wait.
 //! - `wanted`: whoever waits for what it wants to be given is known to wait for a topic that was asked for; a
@@ -67,6 +70,7 @@ mod streams;
 mod subscribe;
 mod subscription;
 mod subscriptions_by_number;
+mod succession;
 mod tail_subscriptions;
 #[cfg(test)]
 mod tests;
@@ -98,6 +102,7 @@ use session::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
 use subscription::Subscriptions;
+use succession::Moving;
 use timer::Timers;
 
 /// Live bytes that are told to the tower at a time. What may be read for those behind is a small part of them.
@@ -108,6 +113,7 @@ pub(crate) struct Gateway {
     config: ShardConfig,
     access: Access,
     namespaces: Namespaces,
+    moving: Moving,
     sessions: Sessions,
     subs: Subscriptions,
     logs: GatewayLogs,
@@ -156,6 +162,7 @@ impl Gateway {
                 admission,
             },
             namespaces: Namespaces::default(),
+            moving: Moving::default(),
             sessions: Sessions::default(),
             subs: Subscriptions::default(),
             behind: BehindTable::default(),
@@ -175,7 +182,7 @@ impl Gateway {
             GatewayInput::Client(input) => self.client(input, out),
             GatewayInput::FromTower(message) => self.told(message, out),
             GatewayInput::Namespaces { catalog, is_ready } => {
-                self.namespaces = Namespaces { catalog, is_ready };
+                self.namespaces_told(Namespaces { catalog, is_ready }, out);
             }
             GatewayInput::Answered { id, result } => self.command_answered(id, result, out),
             GatewayInput::Timer => self.timer(out),
@@ -259,7 +266,8 @@ impl Gateway {
 
     fn told(&mut self, message: FromTower, out: &mut GatewayEffects) {
         match message {
-            FromTower::Opened { log, incarnation } => self.log_opened(log, incarnation),
+            FromTower::Opened { log, incarnation } => self.log_opened(log, incarnation, out),
+            FromTower::Sealed { log, end } => self.log_sealed(log, end, out),
             FromTower::Elsewhere { log, holder } => self.logs.set_elsewhere(log, holder),
             FromTower::Closed { log } => self.log_closed(log, out),
             FromTower::Gone { log } => self.log_gone(log, out),
@@ -311,15 +319,18 @@ impl Gateway {
     }
 
     /// A log can be used, or is kept otherwise from now on.
-    fn log_opened(&mut self, log: LogId, incarnation: Incarnation) {
+    fn log_opened(&mut self, log: LogId, incarnation: Incarnation, out: &mut GatewayEffects) {
         self.logs.take_elsewhere(log);
         match self.logs.find(log) {
             Some(key) => self.logs[key].incarnation = incarnation,
             None => _ = self.logs.insert(log, incarnation),
         }
+        if !self.logs.with_waiting.is_empty() {
+            self.wake_successors(out);
+        }
     }
 
-    /// A log's namespace is deleted: nobody is on it any more.
+    /// A log's namespace is deleted, or nothing is left in the log: nobody is on it any more.
     fn log_closed(&mut self, log: LogId, out: &mut GatewayEffects) {
         self.logs.take_elsewhere(log);
         let Some(key) = self.logs.find(log) else {
@@ -327,7 +338,9 @@ impl Gateway {
             return;
         };
         self.logs[key].state = LogState::Closed;
-        self.fail_subscribers(key, out);
+        if !self.leave_retired(key, out) {
+            self.fail_subscribers(key, out);
+        }
     }
 
     /// A log is deleted: what was asked of it is not answered any more.

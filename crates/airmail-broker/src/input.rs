@@ -99,8 +99,18 @@ pub enum Command {
         retention: Option<Retention>,
         /// Durability that an ack promises.
         durability: Option<Durability>,
-        /// The storage that has its logs. Reserved: another one than it is in is refused as unimplemented.
+        /// The storage that has its logs. Another one than it is in is refused as unimplemented: that
+        /// is a move.
         storage: Option<StorageName>,
+        /// Refused as `NAMESPACE_CHANGED` if it is at another version.
+        based_on: Option<u64>,
+    },
+    /// Moves a namespace to another storage, with its publishers and subscribers.
+    MoveNamespace {
+        /// Its name.
+        name: String,
+        /// The storage that is to have its logs.
+        storage: StorageName,
         /// Refused as `NAMESPACE_CHANGED` if it is at another version.
         based_on: Option<u64>,
     },

@@ -128,7 +128,10 @@ pub(crate) enum FromTower {
     },
     /// The log is not here, so that nothing can be done with it, until it is told to be open.
     Elsewhere { log: LogId, holder: Holder },
-    /// The log's namespace is deleted: nothing can be done with it any more.
+    /// The log is sealed, and ends there for ever: its topics go on in the logs of the next map. Told once.
+    Sealed { log: LogId, end: Sequence },
+    /// The log is to be deleted, with its namespace or because retention has left nothing in it: nothing can be done
+    /// with it any more.
     Closed { log: LogId },
     /// The log is deleted, or what is left of it is left to the next start: what was asked of it and is
     /// not answered is not answered any more.

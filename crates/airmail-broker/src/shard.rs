@@ -21,7 +21,7 @@ use crate::stats::Stats;
 use crate::storage_requirements::{self, UnfitStorage};
 use crate::tower::{Tower, TowerEffects, TowerInput};
 use airmail_flow::Reading;
-use airmail_log::Capabilities;
+use airmail_log::{Capabilities, StorageTraits};
 use airmail_model::bug;
 use airmail_model::{Error, Incarnation, LogId, Now};
 use looking::Looking;
@@ -92,7 +92,7 @@ impl Shard {
         let bug = config.bug;
         Ok(Shard {
             catalog: CatalogCore::new(CatalogConfig {
-                strongest: capabilities.strongest,
+                first: StorageTraits::of(&capabilities),
                 storages: config.storages.clone(),
                 provisions: capabilities.provisions,
                 default_namespace: config.default_namespace,

@@ -47,9 +47,10 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         provisions: _,
         strongest: _,
         topic_index: _,
-        // Never relied on: no reader begins beyond its log's end, nothing is sealed or healed.
-        past_end: _,
+        // The catalog moves no namespace away from where logs cannot be sealed.
         seal: _,
+        // Never relied on: no reader begins beyond its log's end, nothing is healed.
+        past_end: _,
         heal: _,
     } = *capabilities;
     if dedup == Dedup::AtRead && numbering == Numbering::Dense {

@@ -7,7 +7,7 @@
 //! - [`orders`]: what the catalog wants of log 0 and of the logs of namespaces. [`log_requests`]: what the
 //!   gateway asks of a log. [`storage_calls`]: which call of the storage was made for what.
 //! - [`ends`]: where logs end is asked of the storage, for all who ask at once. [`unasked`]: what the storage
-//!   tells by itself.
+//!   tells by itself. [`sealing`]: logs of earlier maps are sealed, and their end is told.
 //! - [`tail_reader`]: one reader of each log to whose tail the gateway is attached.
 //! - [`catchup`]: few readers for many members. How much they may read is a matter of [`allowance`].
 //!
@@ -41,6 +41,7 @@ mod log;
 mod log_requests;
 mod messages;
 mod orders;
+mod sealing;
 mod storage_calls;
 mod tail_reader;
 #[cfg(test)]
@@ -50,6 +51,7 @@ mod unasked;
 
 use crate::catalog::CatalogInput;
 use crate::config::ShardConfig;
+use crate::keys::TowerLogKey;
 use crate::link::{Answer, FromTower, ToTower};
 use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
@@ -240,11 +242,13 @@ impl Tower {
                     });
                 }
             }
-            Completion::Done { t } => {
-                if let Some(Purpose::Delete(namespace, log)) = self.calls.answered(t) {
+            Completion::Done { t } => match self.calls.answered(t) {
+                Some(Purpose::Delete(namespace, log)) => {
                     self.log_deleted(namespace, log, Ok(()), out);
                 }
-            }
+                Some(Purpose::Seal(log)) => self.seal_answered(log, Ok(()), out),
+                _ => {}
+            },
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
             Completion::Provisioned { t, provisions } => {
@@ -267,7 +271,11 @@ impl Tower {
                 self.reader_tail(reader, *next, out);
             }
             (Some(Owner::CatchUp(reader)), Completion::Sealed { last, .. }) => {
+                self.note_sealed(self.readers[reader].log, last.plus(1), out);
                 self.reader_tail(reader, last.plus(1), out);
+            }
+            (Some(Owner::Tail(log)), Completion::Sealed { last, .. }) => {
+                self.note_sealed(log, last.plus(1), out);
             }
             (Some(Owner::Tail(log)), Completion::Effective { edit, at, .. }) => {
                 self.tail_effective(log, *edit, *at, out);
@@ -308,8 +316,10 @@ impl Tower {
         match self.calls.answered(t) {
             Some(Purpose::End(log)) => self.end_found(log, Ok(bounds), out),
             Some(Purpose::SystemEnd) => out.system_end = Some(Some(bounds.next)),
+            Some(Purpose::SealedEnd(log)) => self.sealed_end(log, Ok(&bounds), out),
+            Some(Purpose::Left(log)) => self.left(log, &bounds, out),
             Some(Purpose::Answer(log, member)) => {
-                self.known_end(log, &bounds);
+                self.known_end(log, &bounds, out);
                 self.answer(log, member, Answer::Bounds(bounds), out);
             }
             _ => {}
@@ -327,7 +337,9 @@ impl Tower {
             Purpose::Provision => out
                 .to_catalog
                 .push_back(CatalogInput::Provisioned(Err(why))),
-            Purpose::Withdraw => {}
+            Purpose::Withdraw | Purpose::Left(_) => {}
+            Purpose::Seal(log) => self.seal_answered(log, Err(&why), out),
+            Purpose::SealedEnd(log) => self.sealed_end(log, Err(&why), out),
             Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
             Purpose::Open(ordered, log) => self.open_answered(ordered, log, Err(&why), out),
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
@@ -383,6 +395,16 @@ impl Tower {
     /// Whether somebody waits to be read for, or is.
     pub(crate) fn has_members(&self) -> bool {
         self.members.queued() > 0 || self.readers.len() > 0
+    }
+
+    /// Whether a topic's records are found in a log without reading it all.
+    pub(crate) fn has_topic_index(&self, log: TowerLogKey) -> bool {
+        let name = self.logs[log].spec.storage;
+        if name.is_first() {
+            return self.capabilities.topic_index;
+        }
+        let storage = self.config.storages.get(&name);
+        storage.is_some_and(|storage| storage.topic_index)
     }
 
     /// The life of a log, if it is open.

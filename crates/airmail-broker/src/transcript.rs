@@ -134,6 +134,7 @@ pub(crate) fn read_bounds(words: &str) -> Option<Bounds> {
         incarnation: Incarnation(life.parse().ok()?),
         first_time: None,
         bytes: 0,
+        sealed: None,
     })
 }
 

@@ -140,6 +140,31 @@ impl Admin {
         )
     }
 
+    /// Moves a namespace to another of the node's storages, with its publishers and subscribers; what was published
+    /// before stays where it is for as long as retention keeps it. With `based_on`, only if the namespace is still at
+    /// this version.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`, `DURABILITY_UNAVAILABLE`; `INVALID_ARGUMENT` for a storage that the
+    /// node has not and for the one that it is in; `UNIMPLEMENTED` where logs cannot be moved away from.
+    pub async fn move_to(
+        &self,
+        storage: StorageName,
+        name: &str,
+        based_on: Option<u64>,
+    ) -> Result<Namespace, Error> {
+        let request = v1::MoveNamespaceRequest {
+            name: name.to_owned(),
+            storage: storage.to_string(),
+            based_on: based_on.unwrap_or(0),
+        };
+        namespace_from_proto(
+            self.shared
+                .call(false, Node::move_namespace, request)
+                .await?,
+        )
+    }
+
     /// Gets the state of the node's flow control: one entry for each gate that is on.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ calls! {
         get_namespace(GetNamespaceRequest) -> v1::Namespace;
         list_namespaces(ListNamespacesRequest) -> v1::ListNamespacesResponse;
         update_namespace(UpdateNamespaceRequest) -> v1::Namespace;
+        move_namespace(MoveNamespaceRequest) -> v1::Namespace;
         delete_namespace(DeleteNamespaceRequest) -> v1::DeleteNamespaceResponse;
         get_flow(GetFlowRequest) -> v1::Flow;
         get_clock(GetClockRequest) -> v1::Clock;

@@ -190,6 +190,7 @@ fn bounds(next: u64) -> Bounds {
         incarnation: Incarnation(7),
         first_time: None,
         bytes: 0,
+        sealed: None,
     }
 }
 

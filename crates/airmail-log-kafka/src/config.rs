@@ -38,6 +38,9 @@ pub struct KafkaConfig {
     pub prefix: String,
     /// The cluster that the logs belong to: incarnations come from it.
     pub cluster: u64,
+    /// Log 0 is in another storage, and so a topic says whose the prefix is: that of the first cluster that has used it,
+    /// and no other. Default: log 0 is here.
+    pub is_further: bool,
     /// Seed of what has to be unlike everywhere, such as the names of new topics. Of the system's entropy.
     pub seed: u64,
     /// Replicas of each partition. Default 3.
@@ -73,6 +76,7 @@ impl Default for KafkaConfig {
         KafkaConfig {
             prefix: "airmail".to_owned(),
             cluster: 0,
+            is_further: false,
             seed: 0,
             replicas: 3,
             min_insync: 2,

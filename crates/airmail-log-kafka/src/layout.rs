@@ -7,6 +7,8 @@
 //! than new data be taken for old.
 //!
 //! Two topics belong to the whole cluster: `<prefix>.meta` is log 0, and `<prefix>.state` has rows and statements about logs.
+//! Where log 0 is in another storage, `<prefix>.of.<cluster>` stands in place of the former: it has no records, and its
+//! name says whose the prefix is.
 
 use crate::brokers::{Described, Settings, Topic};
 use crate::config::KafkaConfig;
@@ -109,6 +111,16 @@ impl MapTopics {
 /// Topic of log 0.
 pub(crate) fn meta_topic(config: &KafkaConfig) -> Topic {
     Topic::new(&format!("{}.meta", config.prefix))
+}
+
+/// Beginning of the name of the topic that says whose the prefix is, where log 0 is in another storage.
+pub(crate) fn owner_prefix(config: &KafkaConfig) -> String {
+    format!("{}.of.", config.prefix)
+}
+
+/// Topic that says that the prefix is this cluster's. It has no records.
+pub(crate) fn owner_topic(config: &KafkaConfig) -> Topic {
+    Topic::new(&format!("{}{:016x}", owner_prefix(config), config.cluster))
 }
 
 /// Topic of the rows about logs.

@@ -38,6 +38,7 @@ pub mod marks;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod opening;
+mod owning;
 pub mod place;
 pub mod producers;
 mod provisioning;

@@ -140,6 +140,7 @@ impl Log {
             incarnation: self.incarnation,
             first_time: contents.map(|(ms, _)| AppendTime(ms.saturating_mul(1000))),
             bytes: contents.map_or(0, |(_, bytes)| bytes),
+            sealed: None,
         }
     }
 

@@ -4,9 +4,12 @@
 //! of the prefix is new: only then the topic of log 0 is made, for one that is missing later has been lost, and whoever
 //! made it again would begin another history under the same names. Then the rows and the statements about logs are read
 //! to their end, and followed from there on.
+//!
+//! Where log 0 is in another storage, the prefix gets an owner when it is first used, by a topic whose name has the
+//! cluster's number ([`owning`](crate::owning)): another cluster's logs would be told apart from its own by nothing.
 
 use crate::brokers::{
-    Answer, Brokers, ConsumerId, Failure, Order, Partition, Question, Slot, Taken,
+    Answer, Brokers, ConsumerId, Failure, Order, Partition, Question, Slot, Taken, Topic,
 };
 use crate::config::KafkaConfig;
 use crate::layout::{log_settings, meta_topic, state_settings, state_topic};
@@ -26,12 +29,18 @@ const TAKE_BYTES: u64 = 1 << 20;
 
 /// Answer that the start waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     /// To be begun, at this time or later.
     #[default]
     Due,
     Version,
     List,
+    /// The prefix gets an owner.
+    MakeOwner,
+    /// Whether another cluster has done the same at the same time.
+    ListOwners,
+    /// The prefix is another cluster's: the topic that says that it is this one's is taken back.
+    DisownFor(Topic),
     MakeMeta,
     MakeState,
     Bounds,
@@ -52,6 +61,10 @@ pub(crate) struct Start {
 }
 
 impl Start {
+    pub(crate) fn is_making_owner_known(&self) -> bool {
+        self.step == Step::ListOwners
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.step == Step::Over
     }
@@ -111,10 +124,13 @@ impl<B: Brokers> KafkaStorage<B> {
                     format!("brokers are of version {major}, at least {BROKERS_MIN}.0 is needed");
                 Step::Failed(found)
             }
-            (Step::Version, Answer::Version { .. }) => {
-                let prefix = format!("{}.", self.config.prefix);
-                self.order(Purpose::Start, Order::List { prefix });
-                Step::List
+            (Step::Version, Answer::Version { .. }) => self.list(Step::List),
+            (Step::List | Step::ListOwners, Answer::Topics(topics)) if self.config.is_further => {
+                self.owners_told(topics)
+            }
+            (Step::MakeOwner, Answer::Done | Answer::Failed(Failure::Exists)) => self.list_owners(),
+            (Step::DisownFor(owner), Answer::Done | Answer::Failed(Failure::NoTopic)) => {
+                self.not_ours(owner)
             }
             (Step::List, Answer::Topics(topics)) if topics.is_empty() => self.make_meta(),
             (Step::List, Answer::Topics(topics)) if topics.contains(&state_topic(&self.config)) => {
@@ -129,6 +145,13 @@ impl<B: Brokers> KafkaStorage<B> {
         self.start.step = step;
     }
 
+    /// Asks which topics of the prefix there are.
+    pub(crate) fn list(&mut self, step: Step) -> Step {
+        let prefix = format!("{}.", self.config.prefix);
+        self.order(Purpose::Start, Order::List { prefix });
+        step
+    }
+
     fn make_meta(&mut self) -> Step {
         let create = Order::Create {
             topic: meta_topic(&self.config),
@@ -140,7 +163,7 @@ impl<B: Brokers> KafkaStorage<B> {
         Step::MakeMeta
     }
 
-    fn make_state(&mut self) -> Step {
+    pub(crate) fn make_state(&mut self) -> Step {
         let create = Order::Create {
             topic: state_topic(&self.config),
             partitions: 1,
@@ -151,7 +174,7 @@ impl<B: Brokers> KafkaStorage<B> {
         Step::MakeState
     }
 
-    fn ask_rows(&mut self) -> Step {
+    pub(crate) fn ask_rows(&mut self) -> Step {
         let partition = state_partition(&self.config);
         self.ask(Purpose::Start, &partition, Question::Watermarks);
         Step::Bounds

@@ -153,6 +153,8 @@ macro_rules! conformance {
             sealing:
                 a_sealed_log_takes_nothing_more
                 a_sealed_log_still_answers_retries
+                a_sealed_log_says_of_nothing_that_may_be_stored_that_it_is_not
+                bounds_tell_the_seal_and_the_first_one_counts
                 readers_are_told_of_the_seal_at_the_end
                 a_reader_at_the_tail_is_told_of_the_seal;
             producers:

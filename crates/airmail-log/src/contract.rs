@@ -26,7 +26,7 @@ pub mod condition;
 pub use call::{
     Call, Direction, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit,
 };
-pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering};
+pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering, StorageTraits};
 pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
 pub use condition::{ClockState, HeldJump, Trouble};
 

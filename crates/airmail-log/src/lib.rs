@@ -24,5 +24,5 @@ pub mod sabotage;
 pub use contract::{
     AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy,
     HeldJump, LogSpec, LogStorage, Numbering, Origin, ReaderId, Refusal, Scope, ScopeFilter,
-    Stored, Tag, TopicPage, TopicSeen, Trouble, Waker, WantEdit,
+    StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble, Waker, WantEdit,
 };

@@ -134,7 +134,8 @@ impl<S: LogStorage> Routed<S> {
 }
 
 impl<S: LogStorage> LogStorage for Routed<S> {
-    /// The least that holds for each part. `strongest` is the first's: what each of the others has is its own.
+    /// The least that holds for each part. What an owner goes by log by log is the first's; what each of the others has
+    /// of it is its own ([`StorageTraits`](crate::contract::StorageTraits)).
     fn capabilities(&self) -> Capabilities {
         let first = self.parts[0].storage.capabilities();
         let further = self.parts[1..].iter();
@@ -147,9 +148,9 @@ impl<S: LogStorage> LogStorage for Routed<S> {
             },
             clock: looser(all.clock, part.clock),
             strongest: all.strongest,
-            topic_index: all.topic_index && part.topic_index,
+            topic_index: all.topic_index,
             past_end: all.past_end && part.past_end,
-            seal: all.seal && part.seal,
+            seal: all.seal,
             heal: all.heal && part.heal,
             many_writers: all.many_writers || part.many_writers,
             provisions: all.provisions || part.provisions,

@@ -38,7 +38,7 @@ pub use id::{
 };
 pub use limits::Limits;
 pub use map::LogMap;
-pub use namespace::{Namespace, NamespaceSpec, Retention};
+pub use namespace::{EarlierLogs, Namespace, NamespaceSpec, Retention};
 pub use position::Position;
 pub use provisions::Provisions;
 pub use storage_name::StorageName;

@@ -78,13 +78,38 @@ pub struct Namespace {
     pub version: u64,
     /// The epoch of its map.
     pub epoch: MapEpoch,
+    /// Index of the first log of its map. Indexes are never used twice in a namespace.
+    pub first_log: LogIndex,
+    /// Logs that it had in other storages before it was moved, and that are still kept; the oldest first.
+    pub earlier: Vec<EarlierLogs>,
+}
+
+/// Logs of a namespace's earlier map, which is in force no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlierLogs {
+    /// Epoch of that map.
+    pub epoch: MapEpoch,
+    /// The storage that has them.
+    pub storage: StorageName,
+    /// Index of the first of them.
+    pub first_log: LogIndex,
+    /// Number of them in the normal lane.
+    pub logs: u16,
+}
+
+impl EarlierLogs {
+    /// The map from topics to these logs, of this namespace.
+    #[must_use]
+    pub fn map(&self, namespace: NamespaceId) -> LogMap {
+        LogMap::even(namespace, self.epoch, self.first_log, self.logs)
+    }
 }
 
 impl Namespace {
     /// Its map from topics to logs.
     #[must_use]
     pub fn map(&self) -> LogMap {
-        LogMap::even(self.id, self.epoch, LogIndex(0), self.spec.logs)
+        LogMap::even(self.id, self.epoch, self.first_log, self.spec.logs)
     }
 
     /// Whether `name` may name a namespace.

@@ -17,9 +17,9 @@ use crate::frontdoor::grpc::{Services, all_routes};
 use crate::stopping::Arrival;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
 use airmail_broker::{Engine, Interest, UnfitStorage};
-use airmail_log::LogStorage;
+use airmail_log::{LogStorage, StorageTraits};
 use airmail_model::clock::Clock;
-use airmail_model::{Durability, Now, StorageName};
+use airmail_model::{Now, StorageName};
 use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -160,7 +160,10 @@ pub(super) fn listen(listener: TcpListener) -> std::io::Result<tokio::net::TcpLi
 pub(super) fn begin(
     config: &Config,
     seed: u64,
-    (storages, further): (Vec<Box<dyn LogStorage>>, &BTreeMap<StorageName, Durability>),
+    (storages, further): (
+        Vec<Box<dyn LogStorage>>,
+        &BTreeMap<StorageName, StorageTraits>,
+    ),
     access: Access,
     now: Now,
 ) -> Result<Vec<Engine<Box<dyn LogStorage>>>, UnfitStorage> {

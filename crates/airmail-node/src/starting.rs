@@ -23,6 +23,7 @@ use crate::stopping::arrivals;
 use crate::storage;
 use crate::storage::node_storage::{NodeStorage, OtherTowers};
 use crate::{NodeOptions, READY_STEP, StartError, bugs, descriptors};
+use airmail_log::StorageTraits;
 use airmail_model::{Durability, Error, ErrorCode, StorageName};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -111,7 +112,7 @@ pub(crate) async fn start(mut options: NodeOptions) -> Result<Running, StartErro
 /// Settings that are not as the node's namespaces have them are not ignored in silence.
 fn say_what_differs(
     durability: Option<Durability>,
-    further: &BTreeMap<StorageName, Durability>,
+    further: &BTreeMap<StorageName, StorageTraits>,
     handle: &ShardHandle,
 ) {
     say_if_other(durability, handle);
@@ -249,12 +250,14 @@ fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
 }
 
 /// A storage that is not named any more is not forgotten in silence.
-fn say_if_elsewhere(further: &BTreeMap<StorageName, Durability>, handle: &ShardHandle) {
+fn say_if_elsewhere(further: &BTreeMap<StorageName, StorageTraits>, handle: &ShardHandle) {
     let mut missing: BTreeMap<StorageName, usize> = BTreeMap::new();
     for entry in handle.catalog().iter() {
-        let storage = entry.namespace.spec.storage;
-        if !storage.is_first() && !further.contains_key(&storage) {
-            *missing.entry(storage).or_default() += 1;
+        let earlier = entry.namespace.earlier.iter().map(|of| of.storage);
+        for storage in earlier.chain([entry.namespace.spec.storage]) {
+            if !storage.is_first() && !further.contains_key(&storage) {
+                *missing.entry(storage).or_default() += 1;
+            }
         }
     }
     for (storage, namespaces) in missing {

@@ -17,6 +17,7 @@ mod storage_set;
 mod throttled;
 mod tree_url;
 
+use airmail_log::StorageTraits;
 use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
 pub use kafka_url::KafkaUrl;
@@ -100,6 +101,17 @@ impl StorageUrl {
             StorageUrl::Memory { .. } => Durability::MEMORY,
             StorageUrl::Kafka(url) => url.durability(),
             StorageUrl::Disk(_) | StorageUrl::Tree(_) | StorageUrl::Node(_) => Durability::FSYNC,
+        }
+    }
+
+    /// What an owner goes by of it where it is one of several.
+    #[must_use]
+    pub fn traits(&self) -> StorageTraits {
+        let has_one_writer = !matches!(self, StorageUrl::Kafka(_));
+        StorageTraits {
+            strongest: self.strongest(),
+            topic_index: has_one_writer,
+            seal: has_one_writer,
         }
     }
 

@@ -708,7 +708,7 @@ pub struct NamespaceSpec {
     #[prost(string, tag = "5")]
     pub storage: ::prost::alloc::string::String,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Namespace {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -720,6 +720,25 @@ pub struct Namespace {
     pub version: u64,
     #[prost(uint32, tag = "5")]
     pub epoch: u32,
+    /// Index of the first log of the present map.
+    #[prost(uint32, tag = "6")]
+    pub first_log: u32,
+    /// Logs that it had in other storages before it was moved, and that are still kept; the oldest first.
+    #[prost(message, repeated, tag = "7")]
+    pub earlier: ::prost::alloc::vec::Vec<EarlierLogs>,
+}
+/// Logs of a namespace's earlier map.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EarlierLogs {
+    #[prost(uint32, tag = "1")]
+    pub epoch: u32,
+    /// Empty: the node's first.
+    #[prost(string, tag = "2")]
+    pub storage: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "3")]
+    pub first_log: u32,
+    #[prost(uint32, tag = "4")]
+    pub logs: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CreateNamespaceRequest {
@@ -748,6 +767,17 @@ pub struct UpdateNamespaceRequest {
     #[prost(message, optional, tag = "2")]
     pub spec: ::core::option::Option<NamespaceSpec>,
     /// The version that the change is based on. Zero: whatever it is.
+    #[prost(uint64, tag = "3")]
+    pub based_on: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MoveNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The storage that is to have its logs. Empty: the node's first.
+    #[prost(string, tag = "2")]
+    pub storage: ::prost::alloc::string::String,
+    /// The version that the move is based on. Zero: whatever it is.
     #[prost(uint64, tag = "3")]
     pub based_on: u64,
 }
@@ -1481,6 +1511,29 @@ pub mod admin_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("airmail.v1.Admin", "UpdateNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Moves a namespace's logs to another storage of the node, with its publishers and subscribers. What was published
+        /// before stays where it is for as long as retention keeps it.
+        pub async fn move_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MoveNamespaceRequest>,
+        ) -> std::result::Result<tonic::Response<super::Namespace>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/MoveNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "MoveNamespace"));
             self.inner.unary(req, path, codec).await
         }
         pub async fn delete_namespace(

@@ -2,8 +2,8 @@
 
 use crate::v1;
 use airmail_model::{
-    Durability, Error, ErrorCode, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Retention,
-    StorageName, Synced,
+    Durability, EarlierLogs, Error, ErrorCode, LogIndex, MapEpoch, Namespace, NamespaceId,
+    NamespaceSpec, Retention, StorageName, Synced,
 };
 
 /// The promise of each copy, as a message; the number of copies is a field beside it.
@@ -132,7 +132,37 @@ pub fn namespace_to_proto(namespace: &Namespace) -> v1::Namespace {
         }),
         version: namespace.version,
         epoch: namespace.epoch.0,
+        first_log: namespace.first_log.0.into(),
+        earlier: namespace.earlier.iter().map(earlier_to_proto).collect(),
     }
+}
+
+fn earlier_to_proto(earlier: &EarlierLogs) -> v1::EarlierLogs {
+    v1::EarlierLogs {
+        epoch: earlier.epoch.0,
+        storage: earlier.storage.to_string(),
+        first_log: earlier.first_log.0.into(),
+        logs: earlier.logs.into(),
+    }
+}
+
+fn earlier_from_proto(earlier: &v1::EarlierLogs) -> Result<EarlierLogs, Error> {
+    Ok(EarlierLogs {
+        epoch: MapEpoch(earlier.epoch),
+        storage: StorageName::or_first(&earlier.storage, "namespace.earlier.storage")?,
+        first_log: log_index(earlier.first_log)?,
+        logs: log_index(earlier.logs)?.0,
+    })
+}
+
+/// An index of a log, or a number of logs, of which there are as many.
+fn log_index(number: u32) -> Result<LogIndex, Error> {
+    u16::try_from(number).map(LogIndex).map_err(|_| {
+        Error::new(ErrorCode::InvalidArgument)
+            .field("namespace.first_log")
+            .value(number)
+            .limit(u16::MAX)
+    })
 }
 
 /// A namespace from a message.
@@ -153,6 +183,12 @@ pub fn namespace_from_proto(namespace: v1::Namespace) -> Result<Namespace, Error
         },
         version: namespace.version,
         epoch: MapEpoch(namespace.epoch),
+        first_log: log_index(namespace.first_log)?,
+        earlier: namespace
+            .earlier
+            .iter()
+            .map(earlier_from_proto)
+            .collect::<Result<_, _>>()?,
     })
 }
 
@@ -179,6 +215,13 @@ mod tests {
             },
             version: 3,
             epoch: MapEpoch(2),
+            first_log: LogIndex(4),
+            earlier: vec![EarlierLogs {
+                epoch: MapEpoch(1),
+                storage: StorageName::FIRST,
+                first_log: LogIndex(0),
+                logs: 4,
+            }],
         };
         let back = namespace_from_proto(namespace_to_proto(&namespace));
         assert_eq!(back.unwrap(), namespace);

@@ -69,6 +69,11 @@ pub struct Storage {
     /// The strongest durability that it has.
     #[prost(message, optional, tag = "2")]
     pub strongest: ::core::option::Option<Durability>,
+    /// As in Capabilities.
+    #[prost(bool, tag = "3")]
+    pub topic_index: bool,
+    #[prost(bool, tag = "4")]
+    pub seal: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Home {
@@ -359,6 +364,9 @@ pub struct Bounds {
     pub first_time: ::core::option::Option<i64>,
     #[prost(uint64, tag = "6")]
     pub bytes: u64,
+    /// The map that names the log's successors, where it is sealed and ends at `next` for ever.
+    #[prost(uint32, optional, tag = "7")]
+    pub sealed: ::core::option::Option<u32>,
 }
 /// Reason for which a call was refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

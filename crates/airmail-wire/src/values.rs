@@ -140,6 +140,7 @@ pub(crate) fn bounds_to_wire(bounds: &Bounds) -> link_v1::Bounds {
         incarnation: bounds.incarnation.0,
         first_time: bounds.first_time.map(|at| at.0),
         bytes: bounds.bytes,
+        sealed: bounds.sealed.map(|next| next.0),
     }
 }
 
@@ -152,6 +153,7 @@ pub(crate) fn bounds_from_wire(bounds: Option<link_v1::Bounds>) -> Result<Bounds
         incarnation: Incarnation(bounds.incarnation),
         first_time: bounds.first_time.map(AppendTime),
         bytes: bounds.bytes,
+        sealed: bounds.sealed.map(MapEpoch),
     })
 }
 

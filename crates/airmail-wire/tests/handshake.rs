@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
+use airmail_log::{AppendClock, Capabilities, Dedup, Numbering, StorageTraits};
 use airmail_model::{Durability, LogId, NodeId, StorageName};
 use airmail_wire::handshake::{
     Accepting, Asked, Between, Connecting, Credentials, HandshakeError, Heard, Known, Node, Offer,
@@ -56,7 +56,11 @@ fn offer() -> Offer {
         },
         storages: vec![OfferedStorage {
             name: StorageName::new("fast").unwrap(),
-            strongest: Durability::MEMORY,
+            traits: StorageTraits {
+                strongest: Durability::MEMORY,
+                topic_index: true,
+                seal: true,
+            },
         }],
         membership: Some(7402),
     }

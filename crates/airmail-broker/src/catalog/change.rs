@@ -1,18 +1,20 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 to 4), kind u8, namespace id
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 5), kind u8, namespace id
 //! u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
 //!   bytes), and in version 4 its provisions (length u8, bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
-//! - 4 purged: nothing more
+//! - 4 purged: nothing more; in version 5 the epoch of a map that was retired, u32
 //! - 5 raise: version u8; of namespace 0
+//! - 6 move, in version 5: based on u64, the storage's name, provisions (length u8, bytes each)
+//! - 7 retired, in version 5: the epoch of an earlier map u32, logs u16, where each of them ended u64
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
 //! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
-//! name, a version 4 only of one for which the storage has provisioned.
+//! name, a version 4 only of one for which the storage has provisioned, a version 5 only of what moves have brought.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -24,7 +26,8 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
-    NamespaceId, NamespaceSpec, Provisions, Retention, StorageName, Synced, TopicName, Wall,
+    NamespaceId, NamespaceSpec, Provisions, Retention, Sequence, StorageName, Synced, TopicName,
+    Wall,
 };
 
 /// Version of commands whose settings have one copy.
@@ -35,15 +38,19 @@ const COPIES: u8 = 2;
 const STORAGE: u8 = 3;
 /// Version of a create that has the storage's provisions.
 const PROVISIONS: u8 = 4;
+/// Version of moves, and of what becomes of earlier logs.
+const MOVES: u8 = 5;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
 const PURGED: u8 = 4;
 const RAISE: u8 = 5;
+const MOVE: u8 = 6;
+const RETIRED: u8 = 7;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = PROVISIONS;
+pub(super) const LAST_VERSION: u8 = MOVES;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -69,10 +76,28 @@ pub(super) enum Change {
     },
     /// It is to be no more.
     Delete { id: NamespaceId, based_on: u64 },
-    /// Nothing of it is left in the storage.
-    Purged { id: NamespaceId },
+    /// Nothing of it is left in the storage; or of the logs of its earlier map of this epoch.
+    Purged {
+        id: NamespaceId,
+        epoch: Option<MapEpoch>,
+    },
     /// Commands up to this version count from here on.
     Raise { version: u8 },
+    /// Its logs are to be in another storage from here on.
+    Move {
+        id: NamespaceId,
+        based_on: u64,
+        storage: StorageName,
+        /// Provisions that this storage has made for it beforehand.
+        provisions: Provisions,
+    },
+    /// Retention has left nothing in the logs of an earlier map: they are to be no more.
+    Retired {
+        id: NamespaceId,
+        epoch: MapEpoch,
+        /// Where each of them ended, in order of index.
+        ends: Vec<Sequence>,
+    },
 }
 
 impl Change {
@@ -82,7 +107,9 @@ impl Change {
             Change::Create { id, .. }
             | Change::Update { id, .. }
             | Change::Delete { id, .. }
-            | Change::Purged { id } => *id,
+            | Change::Purged { id, .. }
+            | Change::Move { id, .. }
+            | Change::Retired { id, .. } => *id,
             Change::Raise { .. } => LogId::SYSTEM.namespace,
         }
     }
@@ -90,6 +117,9 @@ impl Change {
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::Move { .. }
+            | Change::Retired { .. }
+            | Change::Purged { epoch: Some(_), .. } => MOVES,
             Change::Create { provisions, .. } if !provisions.is_none() => PROVISIONS,
             Change::Create { spec, .. } if !spec.storage.is_first() => STORAGE,
             Change::Create {
@@ -112,6 +142,8 @@ impl Change {
             Change::Delete { .. } => DELETE,
             Change::Purged { .. } => PURGED,
             Change::Raise { .. } => RAISE,
+            Change::Move { .. } => MOVE,
+            Change::Retired { .. } => RETIRED,
         };
         let version = self.version();
         let mut out = vec![version, kind];
@@ -143,8 +175,25 @@ impl Change {
                 settings(&mut out, version, *durability, *retention);
             }
             Change::Delete { based_on, .. } => out.extend(based_on.to_le_bytes()),
-            Change::Purged { .. } => {}
+            Change::Purged { epoch, .. } => {
+                out.extend(epoch.iter().flat_map(|epoch| epoch.0.to_le_bytes()));
+            }
             Change::Raise { version } => out.push(*version),
+            Change::Move {
+                based_on,
+                storage,
+                provisions,
+                ..
+            } => {
+                out.extend(based_on.to_le_bytes());
+                counted(&mut out, storage.as_str().as_bytes());
+                counted(&mut out, provisions.as_bytes());
+            }
+            Change::Retired { epoch, ends, .. } => {
+                out.extend(epoch.0.to_le_bytes());
+                out.extend(u16::try_from(ends.len()).unwrap_or(u16::MAX).to_le_bytes());
+                out.extend(ends.iter().flat_map(|end| end.0.to_le_bytes()));
+            }
         }
         out
     }
@@ -165,10 +214,7 @@ impl Change {
                 let (durability, retention) = from.settings(version)?;
                 let name = from.text()?;
                 let storage = match version {
-                    PROVISIONS => match from.text()? {
-                        "" => StorageName::FIRST,
-                        name => StorageName::new(name)?,
-                    },
+                    PROVISIONS => from.storage()?,
                     STORAGE => StorageName::new(from.text()?)?,
                     _ => StorageName::FIRST,
                 };
@@ -205,7 +251,29 @@ impl Change {
                 id,
                 based_on: u64::from_le_bytes(from.take()?),
             },
-            PURGED => Change::Purged { id },
+            PURGED => Change::Purged {
+                id,
+                epoch: match version {
+                    MOVES => Some(from.epoch()?),
+                    _ => None,
+                },
+            },
+            MOVE => Change::Move {
+                id,
+                based_on: u64::from_le_bytes(from.take()?),
+                storage: from.storage()?,
+                provisions: Provisions::new(from.bytes()?)?,
+            },
+            RETIRED => {
+                let epoch = from.epoch()?;
+                let logs = u16::from_le_bytes(from.take()?);
+                let ends = (0..logs).map(|_| from.take().map(u64::from_le_bytes).map(Sequence));
+                Change::Retired {
+                    id,
+                    epoch,
+                    ends: ends.collect::<Option<_>>()?,
+                }
+            }
             RAISE if id == LogId::SYSTEM.namespace => Change::Raise {
                 version: from.u8()?,
             },
@@ -270,6 +338,18 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    /// A storage's name, which the first one has not.
+    fn storage(&mut self) -> Option<StorageName> {
+        match self.text()? {
+            "" => Some(StorageName::FIRST),
+            name => StorageName::new(name),
+        }
+    }
+
+    fn epoch(&mut self) -> Option<MapEpoch> {
+        self.take().map(u32::from_le_bytes).map(MapEpoch)
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -352,8 +432,20 @@ mod tests {
                 copies: 2,
             },
         };
-        let purged = Change::Purged { id };
+        let purged = Change::Purged { id, epoch: None };
         let raise = Change::Raise { version: 2 };
+        let moved = |storage, provisions: &[u8]| Change::Move {
+            id,
+            based_on: 3,
+            storage,
+            provisions: Provisions::new(provisions).expect("few"),
+        };
+        let retired = Change::Retired {
+            id,
+            epoch: MapEpoch(2),
+            ends: vec![Sequence(1), Sequence(u64::MAX)],
+        };
+        let epoch = Some(MapEpoch(2));
         for change in [
             create(9, "orders"),
             copied,
@@ -364,6 +456,10 @@ mod tests {
             delete,
             purged,
             raise,
+            moved(StorageName::FIRST, b""),
+            moved(StorageName::new("fast").expect("a name"), &[0xff, 0]),
+            retired,
+            Change::Purged { id, epoch },
         ] {
             let bytes = change.encode();
             assert_eq!(Change::decode(&bytes), Some(change));
@@ -471,6 +567,41 @@ mod tests {
         let most = Provisions::new(&[7; 64]).expect("as many as may be");
         assert!(of(&[&[0, 64][..], most.as_bytes()].concat()).is_some());
         assert_eq!(of(&[&[0, 65][..], &[7; 65]].concat()), None);
+    }
+
+    #[test]
+    fn a_move_is_said_in_version_5_and_only_there() {
+        let id = NamespaceId(9);
+        let storage = StorageName::new("far").expect("a name");
+        let change = Change::Move {
+            id,
+            based_on: 3,
+            storage,
+            provisions: Provisions::new(&[0xff]).expect("few"),
+        };
+        let of_version_5 = [&[5, 6, 9, 0, 0, 0, 3][..], &[0; 7], b"\x03far\x01\xff"].concat();
+        assert_eq!(change.encode(), of_version_5);
+        let retired = Change::Retired {
+            id,
+            epoch: MapEpoch(1),
+            ends: vec![Sequence(7)],
+        };
+        let ended = [&[5, 7, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0, 7][..], &[0; 7]].concat();
+        assert_eq!(retired.encode(), ended);
+        for bytes in [of_version_5, ended] {
+            assert!(Change::decode(&bytes).is_some());
+            for version in 1..MOVES {
+                let mut earlier = bytes.clone();
+                earlier[0] = version;
+                assert_eq!(Change::decode(&earlier), None, "in version {version}");
+            }
+        }
+        let purged = Change::Purged { id, epoch: None };
+        assert_eq!(
+            purged.encode(),
+            [1, 4, 9, 0, 0, 0],
+            "as every version reads it"
+        );
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! invariant, as the documentation of the module above does. A look costs about as much as a
 //! change, which copies the index of all namespaces.
 
-use super::fold::Dying;
+use super::fold::DyingLogs;
 use super::messages::{CatalogEffect, CatalogEffects, CatalogInput, Order, SystemAppend};
-use super::namespaces::{Catalog, Entry};
+use super::namespaces::{Catalog, EarlierMap, EarlierState, Entry};
+use super::provisioning::Provisioned;
 use super::{CatalogCore, Phase};
 use crate::input::CommandId;
+use airmail_log::LogSpec;
 use airmail_model::bug;
-use airmail_model::{Extent, Lane, LogId, NamespaceId, Sequence};
+use airmail_model::{Extent, Lane, LogId, MapEpoch, NamespaceId, Sequence};
 use std::sync::Arc;
 
 /// State when a step began.
@@ -115,11 +117,10 @@ impl CatalogCore {
     /// Asserts that the start goes on with all orders given, and is done with all of them answered.
     fn check_start(&self, before: &Before, effects: &[CatalogEffect]) {
         if before.phase <= Phase::Replaying && self.phase > Phase::Replaying {
-            let logs = self
-                .snapshot
-                .iter()
-                .map(|e| usize::from(e.namespace.spec.logs));
-            let wanted = logs.sum::<usize>() + self.fold.dying.len();
+            let opened = self.snapshot.iter().map(|entry| opened(entry));
+            let retired = self.snapshot.iter().flat_map(|entry| retired(entry));
+            let dying = self.fold.dying.values().map(|dying| dying.logs.len());
+            let wanted = opened.sum::<usize>() + retired.count() + dying.sum::<usize>();
             let is_order = |effect: &&CatalogEffect| matches!(effect, CatalogEffect::Order(_));
             let given = effects.iter().filter(is_order).count();
             assert_eq!(given, wanted, "orders: given at the start");
@@ -171,26 +172,37 @@ impl CatalogCore {
 
     fn check_order(&self, order: Order) {
         match order {
-            Order::Open { log, spec } => {
+            Order::Open { log, spec, seal } => {
                 let entry = self.snapshot.get(log.namespace);
-                assert!(
-                    entry.is_some_and(|entry| has(entry, log) && entry.log_spec() == spec),
-                    "orders: {log} is to be opened with {spec:?}, for {entry:?}"
+                let wanted = entry.and_then(|entry| wanted(entry, log));
+                assert_eq!(
+                    wanted,
+                    Some((spec, seal)),
+                    "orders: {log} is to be opened, for {entry:?}"
                 );
             }
             Order::Delete {
                 namespace,
+                first,
                 logs,
                 as_of,
                 origin,
             } => {
-                let dying = self.fold.dying.get(&namespace).copied();
-                let wanted = Some(Dying {
+                let given = DyingLogs {
+                    first,
                     logs,
-                    as_of,
                     origin,
-                });
-                assert_eq!(dying, wanted, "orders: {namespace} is to be deleted");
+                };
+                let dying = self.fold.dying.get(&namespace);
+                let is_dying =
+                    dying.is_some_and(|dying| dying.as_of == as_of && dying.logs.contains(&given));
+                let entry = self.fold.catalog.get(namespace);
+                let is_retired =
+                    entry.is_some_and(|entry| retired(entry).any(|of| of == (given, as_of)));
+                assert!(
+                    is_dying || is_retired,
+                    "orders: {given:?} of {namespace} is to be deleted, of {dying:?} and {entry:?}"
+                );
             }
         }
     }
@@ -240,7 +252,18 @@ impl CatalogCore {
         }
         let (names, count) = (self.snapshot.iter().len(), self.snapshot.len());
         assert_eq!(names, count, "names: and namespaces");
+        for log in self.emptied.logs() {
+            let entry = self.snapshot.get(log.namespace);
+            let earlier = entry.and_then(|entry| entry.earlier_of(log));
+            let is_kept = earlier.is_some_and(EarlierMap::is_kept);
+            assert!(is_kept, "emptied: {log}, of {entry:?}");
+        }
         for entry in self.snapshot.iter() {
+            let logs = entry.maps().flat_map(|map| map.logs(Lane::Normal));
+            assert!(
+                logs.is_sorted_by(|one, other| one.index < other.index),
+                "indexes: of {entry:?}"
+            );
             let namespace = &entry.namespace;
             let found = self.snapshot.by_name(&namespace.name);
             assert!(
@@ -274,7 +297,9 @@ impl CatalogCore {
                 phase > Phase::Replaying,
                 "ready: {current:?} while {phase:?}"
             );
-            let is_early = current.is_provisioning && current.at.is_some();
+            let provisioned = current.provisioned.as_ref();
+            let is_early =
+                provisioned.is_some_and(Provisioned::is_under_way) && current.at.is_some();
             assert!(!is_early, "line: {current:?} is written too early");
             let (next, met) = (self.log.next, &current.met);
             let mut ends = met.iter().map(|met| met.extent.next());
@@ -300,8 +325,35 @@ impl CatalogCore {
     }
 }
 
-/// Whether a log is of a namespace.
-fn has(entry: &Entry, log: LogId) -> bool {
-    let namespace = &entry.namespace;
-    log.namespace == namespace.id && log.lane == Lane::Normal && log.index.0 < namespace.spec.logs
+/// Number of logs of a namespace that are to be open.
+fn opened(entry: &Entry) -> usize {
+    let earlier = entry.earlier.iter().filter(|earlier| earlier.is_kept());
+    let earlier = earlier.map(|earlier| usize::from(earlier.logs()));
+    usize::from(entry.namespace.spec.logs) + earlier.sum::<usize>()
+}
+
+/// Logs of a namespace that are retired and may still be there, with the commands that said so.
+fn retired(entry: &Entry) -> impl Iterator<Item = (DyingLogs, Sequence)> + '_ {
+    entry
+        .earlier
+        .iter()
+        .filter_map(|earlier| match earlier.state {
+            EarlierState::Retired {
+                as_of,
+                is_purged: false,
+                ..
+            } => Some((DyingLogs::of(earlier), as_of)),
+            _ => None,
+        })
+}
+
+/// How a log of a namespace is to be opened, and sealed for which map.
+fn wanted(entry: &Entry, log: LogId) -> Option<(LogSpec, Option<MapEpoch>)> {
+    if entry.map.logs(Lane::Normal).any(|of| of == log) {
+        return Some((entry.log_spec(), None));
+    }
+    let earlier = entry.earlier_of(log).filter(|earlier| earlier.is_kept())?;
+    let maps: Vec<MapEpoch> = entry.maps().map(|map| map.epoch).collect();
+    let mut later = maps.iter().filter(|epoch| **epoch > earlier.map.epoch);
+    Some((entry.earlier_spec(earlier), later.next().copied()))
 }

@@ -8,6 +8,7 @@
 use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
 use super::namespaces::Catalog;
+use super::provisioning::Provisioned;
 use super::{CatalogCore, Phase};
 use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
@@ -28,8 +29,8 @@ pub(super) struct Current {
     pub(super) change: Change,
     /// The namespace that it is about: the change's, or the one that somebody else has made as it asked.
     pub(super) namespace: NamespaceId,
-    /// The storage was asked to provision for its namespace, and has not answered: nothing is written yet.
-    pub(super) is_provisioning: bool,
+    /// Logs that the storage was asked to provision for, if it was.
+    pub(super) provisioned: Option<Provisioned>,
     /// Somebody else has made the namespaces as it asked.
     is_as_asked: bool,
     /// Times that it was written.
@@ -142,8 +143,8 @@ impl CatalogCore {
     ) -> Result<(), Error> {
         self.may_change()?;
         let change = self.to_change(command.clone())?;
-        let is_provisioning = self.provision(&change, out);
-        if !is_provisioning {
+        let provisioned = self.provision(&change, out);
+        if provisioned.is_none() {
             self.write(now, &change, out)?;
         }
         self.current = Some(Current {
@@ -151,7 +152,7 @@ impl CatalogCore {
             command,
             namespace: change.id(),
             change,
-            is_provisioning,
+            provisioned,
             is_as_asked: false,
             attempts,
             at: None,
@@ -181,7 +182,7 @@ impl CatalogCore {
         extent: Extent,
         out: &mut CatalogEffects,
     ) {
-        if of == SystemAppend::Purge {
+        if of == SystemAppend::Note {
             return;
         }
         match &mut self.current {
@@ -192,8 +193,8 @@ impl CatalogCore {
         self.conclude(now, out);
     }
 
-    /// Notes that an append did not get into log 0, or may not have. A purge that did not is done
-    /// once more at the next start, like the deletion that it belongs to.
+    /// Notes that an append did not get into log 0, or may not have. What a note that did not is about is done
+    /// once more, later: at the next start, like the deletion that it belongs to, or when a log is found empty again.
     pub(super) fn append_refused(
         &mut self,
         now: Now,
@@ -362,6 +363,10 @@ fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
             (spec.retention == *retention && spec.durability == *durability).then_some(*id)
         }
         Change::Delete { id, .. } => catalog.get(*id).is_none().then_some(*id),
-        Change::Purged { .. } | Change::Raise { .. } => None,
+        Change::Move { id, storage, .. } => {
+            let spec = &catalog.get(*id)?.namespace.spec;
+            (spec.storage == *storage).then_some(*id)
+        }
+        Change::Purged { .. } | Change::Raise { .. } | Change::Retired { .. } => None,
     }
 }

@@ -5,20 +5,46 @@
 //! read it finds it void as well.
 
 use super::change::{Change, FIRST_VERSION};
-use super::namespaces::{Catalog, Entry};
+use super::namespaces::{Catalog, EarlierMap, EarlierState, Entry};
 use airmail_log::Origin;
-use airmail_model::{MapEpoch, Namespace, NamespaceId, NamespaceSpec, Sequence};
+use airmail_model::{
+    LogIndex, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Provisions, Sequence, StorageName,
+};
 use std::collections::BTreeMap;
 
+/// Number of logs that a namespace can ever have.
+pub(super) const LOGS_EVER_MAX: u32 = 1 << 16;
+
 /// A deleted namespace whose logs may still be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dying {
-    /// Number of its logs.
-    pub(super) logs: u16,
     /// Number of the command in log 0 that deleted it.
     pub(super) as_of: Sequence,
-    /// The storage that has its logs, and its provisions for them.
+    /// Its logs, of each map that it had.
+    pub(super) logs: Vec<DyingLogs>,
+}
+
+/// The logs of one map, which may still be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DyingLogs {
+    /// Index of the first one.
+    pub(super) first: LogIndex,
+    /// Number of them.
+    pub(super) logs: u16,
+    /// The storage that has them, and its provisions for them.
     pub(super) origin: Origin,
+}
+
+impl DyingLogs {
+    /// Those of an earlier map.
+    pub(super) fn of(earlier: &EarlierMap) -> DyingLogs {
+        let mut logs = earlier.map.logs(airmail_model::Lane::Normal);
+        DyingLogs {
+            first: logs.next().map_or(LogIndex(0), |log| log.index),
+            logs: earlier.logs(),
+            origin: earlier.origin,
+        }
+    }
 }
 
 /// The state that log 0 folds to.
@@ -51,6 +77,18 @@ impl Fold {
         self.last_id.0.checked_add(1).map(NamespaceId)
     }
 
+    /// Whether a change that brings logs would count, if it were the next command.
+    pub(super) fn may_count(&self, change: &Change) -> bool {
+        match change {
+            Change::Create { id, name, .. } => self.are_free(*id, name),
+            Change::Move { id, based_on, .. } => {
+                let entry = self.catalog.get(*id);
+                entry.is_some_and(|entry| entry.namespace.version == *based_on)
+            }
+            _ => true,
+        }
+    }
+
     /// Whether a namespace of this number and name could be made.
     pub(super) fn are_free(&self, id: NamespaceId, name: &str) -> bool {
         id > self.last_id && self.catalog.by_name(name).is_none()
@@ -66,8 +104,8 @@ impl Fold {
     /// Forgets what was made for the logs of deleted namespaces: a planted bug.
     #[cfg(feature = "sabotage")]
     pub(super) fn forget_provisions(&mut self) {
-        for dying in self.dying.values_mut() {
-            dying.origin.provisions = airmail_model::Provisions::NONE;
+        for of in self.dying.values_mut().flat_map(|dying| &mut dying.logs) {
+            of.origin.provisions = Provisions::NONE;
         }
     }
 
@@ -108,27 +146,39 @@ impl Fold {
                 namespace.version += 1;
                 namespace.spec.retention = *retention;
                 namespace.spec.durability = *durability;
-                let entry = Entry::new(namespace, entry.provisions, at);
-                self.catalog.put(entry);
+                let changed = Entry::new(namespace, entry.provisions, at);
+                let earlier = entry.earlier.clone();
+                self.catalog.put(changed.with_earlier(earlier));
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
                     return false;
                 }
                 if let Some(entry) = self.catalog.remove(*id) {
-                    let spec = &entry.namespace.spec;
-                    let dying = Dying {
-                        logs: spec.logs,
-                        as_of: at,
-                        origin: Origin {
-                            storage: spec.storage,
-                            provisions: entry.provisions,
-                        },
-                    };
-                    self.dying.insert(*id, dying);
+                    let unpurged = |earlier: &&EarlierMap| !matches!(earlier.state, EarlierState::Retired { is_purged, .. } if is_purged);
+                    let earlier = entry.earlier.iter().filter(unpurged).map(DyingLogs::of);
+                    let present = DyingLogs::of(&entry.to_earlier());
+                    let logs = earlier.chain([present]).collect();
+                    self.dying.insert(*id, Dying { as_of: at, logs });
                 }
             }
-            Change::Purged { id } => return self.dying.remove(id).is_some(),
+            Change::Purged { id, epoch: None } => return self.dying.remove(id).is_some(),
+            Change::Purged {
+                id,
+                epoch: Some(epoch),
+            } => return self.purged(*id, *epoch),
+            Change::Move {
+                id,
+                based_on,
+                storage,
+                provisions,
+            } => {
+                if version != Some(*based_on) {
+                    return false;
+                }
+                return self.moved(*id, *storage, *provisions, at);
+            }
+            Change::Retired { id, epoch, ends } => return self.retired(*id, *epoch, ends, at),
             Change::Raise { version } => {
                 let rises = *version > self.version;
                 self.version = self.version.max(*version);
@@ -137,6 +187,95 @@ impl Fold {
         }
         true
     }
+
+    /// Puts a namespace's logs in another storage from here on, under a map of their own; `false` if that cannot be.
+    fn moved(
+        &mut self,
+        id: NamespaceId,
+        storage: StorageName,
+        provisions: Provisions,
+        at: Sequence,
+    ) -> bool {
+        let entry = self.catalog.get(id);
+        let Some((entry, namespace)) = entry.and_then(|of| Some((of, moved(of, storage)?))) else {
+            // Input: a command about a namespace that another one has deleted, or that no node would give.
+            return false;
+        };
+        let mut earlier = entry.earlier.clone();
+        earlier.push(entry.to_earlier());
+        let entry = Entry::new(namespace, provisions, at);
+        self.catalog.put(entry.with_earlier(earlier));
+        true
+    }
+
+    /// Notes that nothing is left in the logs of an earlier map, which ended there; `false` if that is void.
+    fn retired(
+        &mut self,
+        id: NamespaceId,
+        epoch: MapEpoch,
+        ends: &[Sequence],
+        at: Sequence,
+    ) -> bool {
+        self.change_earlier(id, epoch, |earlier| {
+            let is_kept = earlier.is_kept() && usize::from(earlier.logs()) == ends.len();
+            if is_kept {
+                earlier.state = EarlierState::Retired {
+                    ends: ends.into(),
+                    as_of: at,
+                    is_purged: false,
+                };
+            }
+            is_kept
+        })
+    }
+
+    /// Notes that the logs of a retired map are no more; `false` if that is void.
+    fn purged(&mut self, id: NamespaceId, epoch: MapEpoch) -> bool {
+        self.change_earlier(id, epoch, |earlier| match &mut earlier.state {
+            EarlierState::Kept => false,
+            EarlierState::Retired { is_purged, .. } => !std::mem::replace(is_purged, true),
+        })
+    }
+
+    /// Changes an earlier map of a namespace, unless `change` does nothing; whether it did. The version of the namespace
+    /// is that of its user's changes, and stays.
+    fn change_earlier(
+        &mut self,
+        id: NamespaceId,
+        epoch: MapEpoch,
+        change: impl FnOnce(&mut EarlierMap) -> bool,
+    ) -> bool {
+        let Some(entry) = self.catalog.get(id) else {
+            // Input: a note about a namespace that is deleted.
+            return false;
+        };
+        let mut earlier = entry.earlier.clone();
+        let mut found = earlier.iter_mut().filter(|of| of.map.epoch == epoch);
+        if !found.next().is_some_and(change) {
+            return false;
+        }
+        let changed = Entry::clone(entry).with_earlier(earlier);
+        self.catalog.put(changed);
+        true
+    }
+}
+
+/// A namespace as it is when it was moved there; `None` if it is there, or has no log indexes left.
+pub(super) fn moved(entry: &Entry, storage: StorageName) -> Option<Namespace> {
+    let mut namespace = entry.namespace.clone();
+    if namespace.spec.storage == storage {
+        return None;
+    }
+    let logs = u32::from(namespace.spec.logs);
+    let first = u32::from(namespace.first_log.0) + logs;
+    if first + logs > LOGS_EVER_MAX {
+        return None;
+    }
+    namespace.first_log = LogIndex(u16::try_from(first).ok()?);
+    namespace.epoch = MapEpoch(namespace.epoch.0.checked_add(1)?);
+    namespace.version += 1;
+    namespace.spec.storage = storage;
+    Some(namespace)
 }
 
 /// A namespace as it is when it is made.
@@ -147,13 +286,15 @@ pub(super) fn first_version(id: NamespaceId, name: &str, spec: &NamespaceSpec) -
         spec: spec.clone(),
         version: 1,
         epoch: MapEpoch(1),
+        first_log: LogIndex(0),
+        earlier: Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::{Provisions, StorageName};
+    use airmail_model::LogId;
 
     fn create(id: u32, name: &str) -> Change {
         Change::Create {
@@ -210,10 +351,8 @@ mod tests {
         let entry = fold.catalog.get(id).expect("made");
         assert_eq!(entry.log_spec().storage, storage);
         assert!(fold.apply(&Change::Delete { id, based_on: 2 }, Sequence(4)));
-        assert_eq!(
-            fold.dying.get(&id).map(|dying| dying.origin.storage),
-            Some(storage)
-        );
+        let dying = fold.dying.get(&id).expect("its log may be there");
+        assert_eq!(dying.logs[0].origin.storage, storage);
     }
 
     #[test]
@@ -228,13 +367,17 @@ mod tests {
         assert!(apply(5, &Change::Delete { id, based_on: 1 }));
         assert!(!apply(6, &create(1, "a")), "numbers are never reused");
         assert_eq!(fold.next_id(), Some(NamespaceId(2)));
-        let dying = Dying {
+        let logs = DyingLogs {
+            first: LogIndex(0),
             logs: 7,
-            as_of: Sequence(5),
             origin: Origin::default(),
         };
+        let dying = Dying {
+            as_of: Sequence(5),
+            logs: vec![logs],
+        };
         assert_eq!(fold.dying.get(&id), Some(&dying));
-        assert!(fold.apply(&Change::Purged { id }, Sequence(7)));
+        assert!(fold.apply(&Change::Purged { id, epoch: None }, Sequence(7)));
         assert!(fold.dying.is_empty());
     }
 
@@ -260,5 +403,102 @@ mod tests {
             assert_eq!(entry.as_of, Sequence(as_of), "after {at}");
             assert_eq!(entry.log_spec().as_of, entry.as_of);
         }
+    }
+
+    /// A namespace `a` of seven logs, that was moved to `far` and back to the first storage.
+    fn moved_twice() -> Fold {
+        let mut fold = Fold::default();
+        let id = NamespaceId(1);
+        let far = StorageName::new("far").expect("a name");
+        let to = |based_on, storage| Change::Move {
+            id,
+            based_on,
+            storage,
+            provisions: Provisions::NONE,
+        };
+        let version = super::super::change::LAST_VERSION;
+        assert!(fold.apply(&Change::Raise { version }, Sequence(1)));
+        assert!(fold.apply(&create(1, "a"), Sequence(2)));
+        assert!(
+            !fold.apply(&to(1, StorageName::FIRST), Sequence(3)),
+            "there"
+        );
+        assert!(fold.apply(&to(1, far), Sequence(4)));
+        assert!(!fold.apply(&to(1, StorageName::FIRST), Sequence(5)), "late");
+        assert!(fold.apply(&to(2, StorageName::FIRST), Sequence(6)));
+        fold
+    }
+
+    #[test]
+    fn a_moved_namespace_has_logs_that_it_never_had_and_keeps_the_others() {
+        let fold = moved_twice();
+        let entry = fold.catalog.get(NamespaceId(1)).expect("made");
+        let mut logs: Vec<LogId> = Vec::new();
+        for map in entry.maps() {
+            logs.extend(map.logs(airmail_model::Lane::Normal));
+        }
+        let indexes: Vec<u16> = logs.iter().map(|log| log.index.0).collect();
+        assert_eq!(indexes, (0..21).collect::<Vec<u16>>());
+        let epochs: Vec<u32> = entry.maps().map(|map| map.epoch.0).collect();
+        assert_eq!(epochs, [1, 2, 3]);
+        assert_eq!(entry.namespace.earlier.len(), 2);
+        let topic = airmail_model::TopicHash(u128::MAX);
+        let (last_of_1, last_of_2) = (logs[6], logs[13]);
+        assert_eq!(entry.successor(last_of_1, topic), Some(last_of_2));
+        assert_eq!(entry.predecessor(last_of_2, topic), Some(last_of_1));
+        assert_eq!(entry.successor(logs[20], topic), None);
+        assert_eq!(entry.predecessor(last_of_1, topic), None);
+    }
+
+    #[test]
+    fn earlier_logs_are_retired_once_and_told_of_until_they_are_purged() {
+        let mut fold = moved_twice();
+        let id = NamespaceId(1);
+        let epoch = MapEpoch(1);
+        let retired = |logs: u64| Change::Retired {
+            id,
+            epoch,
+            ends: (1..=logs).map(Sequence).collect(),
+        };
+        let purged = Change::Purged {
+            id,
+            epoch: Some(epoch),
+        };
+        assert!(!fold.apply(&purged, Sequence(7)), "its logs are kept");
+        assert!(!fold.apply(&retired(6), Sequence(8)), "it has seven");
+        assert!(fold.apply(&retired(7), Sequence(9)));
+        assert!(!fold.apply(&retired(7), Sequence(10)), "once");
+        let mut deleted = fold.clone();
+        assert!(deleted.apply(&Change::Delete { id, based_on: 3 }, Sequence(11)));
+        let left = |fold: &Fold| fold.dying.get(&id).map(|dying| dying.logs.len());
+        assert_eq!(left(&deleted), Some(3), "it may still be there");
+        let entry = fold.catalog.get(id).expect("made");
+        let log = entry.earlier[0]
+            .map
+            .logs(airmail_model::Lane::Normal)
+            .last();
+        let end = entry.earlier[0].retired_end(log.expect("seven"));
+        assert_eq!(end, Some(Sequence(7)));
+        assert_eq!(entry.namespace.earlier.len(), 1);
+        assert!(fold.apply(&purged, Sequence(11)));
+        assert!(!fold.apply(&purged, Sequence(12)), "once");
+        assert!(fold.apply(&Change::Delete { id, based_on: 3 }, Sequence(13)));
+        assert_eq!(left(&fold), Some(2));
+    }
+
+    #[test]
+    fn a_namespace_whose_log_indexes_are_used_up_stays_where_it_is() {
+        let spec = NamespaceSpec {
+            logs: 1024,
+            ..NamespaceSpec::default()
+        };
+        let mut namespace = first_version(NamespaceId(1), "a", &spec);
+        namespace.first_log = LogIndex(u16::MAX - 2047);
+        let entry = Entry::new(namespace.clone(), Provisions::NONE, Sequence(1));
+        let far = StorageName::new("far").expect("a name");
+        let last = moved(&entry, far).expect("the last 1024 are left");
+        assert_eq!(last.first_log, LogIndex(u16::MAX - 1023));
+        let entry = Entry::new(last, Provisions::NONE, Sequence(2));
+        assert_eq!(moved(&entry, StorageName::FIRST), None);
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
-use airmail_log::{Bounds, GapWhy, LogSpec, Origin, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, LogSpec, Origin, ReaderId, Refusal, StorageTraits, Stored};
 use airmail_model::{
-    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Provisions, Sequence,
+    Batch, Checked, Error, Extent, LogId, LogIndex, MapEpoch, NamespaceId, Provisions, Sequence,
     StorageName,
 };
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 /// The settings of a [`CatalogCore`](super::CatalogCore).
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogConfig {
-    /// The strongest durability that the first storage has.
-    pub(crate) strongest: Durability,
-    /// The further storages, each with the strongest durability that it has.
-    pub(crate) storages: BTreeMap<StorageName, Durability>,
+    /// The first storage.
+    pub(crate) first: StorageTraits,
+    /// The further storages.
+    pub(crate) storages: BTreeMap<StorageName, StorageTraits>,
     /// The storage provisions before a namespace is there.
     pub(crate) provisions: bool,
     /// Settings with which the namespace `default` is made on the first start.
@@ -62,6 +62,8 @@ pub(crate) enum CatalogInput {
         namespace: NamespaceId,
         result: Result<(), Error>,
     },
+    /// Retention has left nothing in a log that ends there for ever.
+    Emptied { log: LogId, end: Sequence },
     /// The time has come that was asked for by [`CatalogEffect::RetryLater`].
     Retry,
 }
@@ -71,8 +73,8 @@ pub(crate) enum CatalogInput {
 pub(crate) enum SystemAppend {
     /// The command under way.
     Command,
-    /// The note that nothing is left of a deleted namespace.
-    Purge,
+    /// A note that nothing is left of a deleted namespace, or of logs that it had earlier.
+    Note,
 }
 
 /// Everything that a catalog can want done.
@@ -84,8 +86,8 @@ pub(crate) enum CatalogEffect {
     Read { from: Sequence, credit_bytes: u32 },
     /// Give the reader of log 0 more credit.
     Credit { r: ReaderId, bytes: u32 },
-    /// Have the storage provision for a namespace that is to be made, of so many logs from the first one on. Answered by
-    /// `Provisioned`.
+    /// Have the storage provision for a namespace that is to be made, or to be moved there, of so many logs from the first
+    /// one on. Answered by `Provisioned`.
     Provision {
         log: LogId,
         logs: u16,
@@ -119,12 +121,17 @@ pub(crate) enum CatalogEffect {
 /// [`CatalogInput::LogSettled`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Open a log, or keep an open one so from now on.
-    Open { log: LogId, spec: LogSpec },
-    /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
-    /// below `logs`, where they came from, as the command `as_of` of log 0 says.
+    /// Open a log, or keep an open one so from now on. One of an earlier map is sealed, too: `seal` is the map after it.
+    Open {
+        log: LogId,
+        spec: LogSpec,
+        seal: Option<MapEpoch>,
+    },
+    /// End all that logs of a namespace are used for, and delete them: so many from the first one on, where they
+    /// came from, as the command `as_of` of log 0 says.
     Delete {
         namespace: NamespaceId,
+        first: LogIndex,
         logs: u16,
         as_of: Sequence,
         origin: Origin,

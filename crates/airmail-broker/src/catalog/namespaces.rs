@@ -3,8 +3,11 @@
 //! A change makes a new snapshot, so that whoever holds one (a handler that answers Hello, a
 //! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
 
-use airmail_log::LogSpec;
-use airmail_model::{LogMap, Namespace, NamespaceId, Provisions, Sequence};
+use airmail_log::{LogSpec, Origin};
+use airmail_model::{
+    Durability, EarlierLogs, Lane, LogId, LogMap, MapEpoch, Namespace, NamespaceId, Provisions,
+    Sequence, TopicHash,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +22,68 @@ pub struct Entry {
     pub provisions: Provisions,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,
+    /// Its maps before it was moved, the oldest first.
+    pub earlier: Vec<EarlierMap>,
+}
+
+/// A map that a namespace had before it was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierMap {
+    /// The map. Its logs take nothing more.
+    pub map: LogMap,
+    /// The storage that has its logs, and the provisions of that for them.
+    pub origin: Origin,
+    /// Durability that they had when they were sealed.
+    pub durability: Durability,
+    /// What has become of its logs.
+    pub state: EarlierState,
+}
+
+/// State of the logs of an earlier map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlierState {
+    /// They are kept, and read.
+    Kept,
+    /// Retention has left nothing in them.
+    Retired {
+        /// Where each of them ended, in order of index.
+        ends: Arc<[Sequence]>,
+        /// Number of the command in log 0 that said so.
+        as_of: Sequence,
+        /// Nothing of them is left in their storage.
+        is_purged: bool,
+    },
+}
+
+impl EarlierMap {
+    /// Whether its logs are kept.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.state == EarlierState::Kept
+    }
+
+    /// Number of its logs in the normal lane.
+    pub(crate) fn logs(&self) -> u16 {
+        u16::try_from(self.map.logs(Lane::Normal).len()).unwrap_or(u16::MAX)
+    }
+
+    /// Where a log of it ended, if its logs are retired.
+    pub(crate) fn retired_end(&self, log: LogId) -> Option<Sequence> {
+        let EarlierState::Retired { ends, .. } = &self.state else {
+            return None;
+        };
+        let place = self.map.logs(Lane::Normal).position(|of| of == log)?;
+        ends.get(place).copied()
+    }
+
+    fn to_logs(&self) -> Option<EarlierLogs> {
+        Some(EarlierLogs {
+            epoch: self.map.epoch,
+            storage: self.origin.storage,
+            first_log: self.map.logs(Lane::Normal).next()?.index,
+            logs: self.logs(),
+        })
+    }
 }
 
 impl Entry {
@@ -28,6 +93,78 @@ impl Entry {
             namespace,
             provisions,
             as_of,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// The same with other earlier maps, of which the namespace tells those whose logs are kept.
+    pub(crate) fn with_earlier(mut self, earlier: Vec<EarlierMap>) -> Entry {
+        let kept = earlier.iter().filter(|earlier| earlier.is_kept());
+        self.namespace.earlier = kept.filter_map(EarlierMap::to_logs).collect();
+        self.earlier = earlier;
+        self
+    }
+
+    /// Its present map as an earlier one.
+    pub(crate) fn to_earlier(&self) -> EarlierMap {
+        let spec = &self.namespace.spec;
+        EarlierMap {
+            map: self.map.clone(),
+            origin: Origin {
+                storage: spec.storage,
+                provisions: self.provisions,
+            },
+            durability: spec.durability,
+            state: EarlierState::Kept,
+        }
+    }
+
+    /// Its maps, the oldest first and the present one last.
+    pub(crate) fn maps(&self) -> impl DoubleEndedIterator<Item = &LogMap> {
+        self.earlier.iter().map(|of| &of.map).chain([&self.map])
+    }
+
+    /// The oldest of its maps whose logs are kept.
+    pub(crate) fn oldest_kept(&self) -> &LogMap {
+        let kept = self.earlier.iter().find(|earlier| earlier.is_kept());
+        kept.map_or(&self.map, |earlier| &earlier.map)
+    }
+
+    /// The earlier map that a log is of.
+    pub(crate) fn earlier_of(&self, log: LogId) -> Option<&EarlierMap> {
+        let mut earlier = self.earlier.iter();
+        earlier.find(|earlier| earlier.map.logs(log.lane).any(|of| of == log))
+    }
+
+    /// The earlier map of an epoch, if its logs are kept.
+    pub(crate) fn kept_map(&self, epoch: MapEpoch) -> Option<&LogMap> {
+        let mut earlier = self.earlier.iter();
+        let found = earlier.find(|earlier| earlier.map.epoch == epoch && earlier.is_kept());
+        found.map(|earlier| &earlier.map)
+    }
+
+    /// The log that goes on with a topic where a log of an earlier map ends.
+    pub(crate) fn successor(&self, log: LogId, topic: TopicHash) -> Option<LogId> {
+        let of = &self.earlier_of(log)?.map;
+        let next = self.maps().find(|map| map.epoch > of.epoch)?;
+        Some(next.log(topic, log.lane))
+    }
+
+    /// The log of the map before, in which a topic was, for a log of the present map or an earlier one.
+    pub(crate) fn predecessor(&self, log: LogId, topic: TopicHash) -> Option<LogId> {
+        let mut maps = self.maps().rev();
+        maps.find(|map| map.logs(log.lane).any(|of| of == log))?;
+        Some(maps.next()?.log(topic, log.lane))
+    }
+
+    /// Settings of each of the logs of an earlier map, which is kept as long as the namespace says now.
+    pub(crate) fn earlier_spec(&self, earlier: &EarlierMap) -> LogSpec {
+        LogSpec {
+            durability: earlier.durability,
+            epoch: earlier.map.epoch,
+            storage: earlier.origin.storage,
+            provisions: earlier.origin.provisions,
+            ..self.log_spec()
         }
     }
 

@@ -2,14 +2,15 @@
 //! of those.
 
 use super::change::Change;
-use super::fold::Dying;
+use super::fold::{Dying, DyingLogs};
 use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
+use super::namespaces::EarlierState;
 use super::{CatalogCore, Phase};
 use airmail_model::bug;
-use airmail_model::{Error, Lane, NamespaceId, Now};
+use airmail_model::{Error, Lane, MapEpoch, NamespaceId, Now, Sequence};
 use std::sync::Arc;
 
-/// Logs of a namespace that are being opened or deleted.
+/// Logs of a namespace that are being opened, sealed or deleted.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// Number of orders that have not been answered for.
@@ -27,7 +28,10 @@ impl CatalogCore {
         }
         self.serve(out);
         match change {
-            Change::Create { id, .. } | Change::Update { id, .. } => self.order_open(*id, out),
+            Change::Create { id, .. } | Change::Update { id, .. } | Change::Move { id, .. } => {
+                self.order_open(*id, out);
+            }
+            Change::Retired { id, .. } => self.order_retired_away(*id, out),
             Change::Delete { id, .. } => self.order_deletion(*id, out),
             Change::Purged { .. } | Change::Raise { .. } => {}
         }
@@ -49,6 +53,7 @@ impl CatalogCore {
     /// Makes what has been folded visible.
     fn serve(&mut self, out: &mut CatalogEffects) {
         self.snapshot = Arc::new(self.fold.catalog.clone());
+        self.forget_emptied();
         out.push(CatalogEffect::Changed);
     }
 
@@ -60,31 +65,72 @@ impl CatalogCore {
         };
         let spec = entry.log_spec();
         let settling = self.settling.entry(id).or_default();
-        for log in entry.map.logs(Lane::Normal) {
+        let mut order = |log, spec, seal| {
             settling.left += 1;
-            out.push(CatalogEffect::Order(Order::Open { log, spec }));
+            out.push(CatalogEffect::Order(Order::Open { log, spec, seal }));
+        };
+        for log in entry.map.logs(Lane::Normal) {
+            order(log, spec, None);
         }
+        for earlier in entry.earlier.iter().filter(|earlier| earlier.is_kept()) {
+            let next = MapEpoch(earlier.map.epoch.0 + 1);
+            for log in earlier.map.logs(Lane::Normal) {
+                order(log, entry.earlier_spec(earlier), Some(next));
+            }
+        }
+        self.order_retired_away(id, out);
+    }
+
+    /// Orders the logs of a namespace's retired maps away.
+    fn order_retired_away(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
+        let Some(entry) = self.snapshot.get(id).cloned() else {
+            bug!("logs of namespace {id} are retired, and it is not there");
+            return;
+        };
+        for earlier in &entry.earlier {
+            if let EarlierState::Retired {
+                as_of,
+                is_purged: false,
+                ..
+            } = earlier.state
+            {
+                self.order_away(id, DyingLogs::of(earlier), as_of, out);
+            }
+        }
+    }
+
+    /// Orders logs of one map away.
+    fn order_away(
+        &mut self,
+        namespace: NamespaceId,
+        dying: DyingLogs,
+        as_of: Sequence,
+        out: &mut CatalogEffects,
+    ) {
+        let DyingLogs {
+            first,
+            logs,
+            origin,
+        } = dying;
+        self.settling.entry(namespace).or_default().left += usize::from(logs);
+        out.push(CatalogEffect::Order(Order::Delete {
+            namespace,
+            first,
+            logs,
+            as_of,
+            origin,
+        }));
     }
 
     /// Orders a deleted namespace's logs away.
     fn order_deletion(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
-        let Some(dying) = self.fold.dying.get(&id).copied() else {
+        let Some(Dying { as_of, logs }) = self.fold.dying.get(&id).cloned() else {
             bug!("namespace {id} is to be deleted and was not");
             return;
         };
-        let Dying {
-            logs,
-            as_of,
-            origin,
-        } = dying;
-        self.settling.entry(id).or_default().left += usize::from(logs);
-        let order = Order::Delete {
-            namespace: id,
-            logs,
-            as_of,
-            origin,
-        };
-        out.push(CatalogEffect::Order(order));
+        for of in logs {
+            self.order_away(id, of, as_of, out);
+        }
     }
 
     /// An order for one of a namespace's logs is answered: it is opened or deleted, or could not be. One that could not
@@ -115,14 +161,30 @@ impl CatalogCore {
         }
     }
 
-    /// Writes down that nothing of a deleted namespace is left.
+    /// Writes down that nothing is left of a deleted namespace, or of the retired logs of one that is there.
     fn purge(&mut self, now: Now, id: NamespaceId, out: &mut CatalogEffects) {
-        if !self.fold.dying.contains_key(&id) {
-            return;
+        if self.fold.dying.contains_key(&id) {
+            return self.note(now, &Change::Purged { id, epoch: None }, out);
         }
-        // If it is not written, the deletion is only done once more at the next start.
-        if let Ok(batch) = (Change::Purged { id }).to_batch(now.wall, self.fold.version) {
-            let of = SystemAppend::Purge;
+        let Some(entry) = self.fold.catalog.get(id).cloned() else {
+            // Input: an order about a namespace that is purged already.
+            return;
+        };
+        for earlier in &entry.earlier {
+            if let EarlierState::Retired {
+                is_purged: false, ..
+            } = earlier.state
+            {
+                let epoch = Some(earlier.map.epoch);
+                self.note(now, &Change::Purged { id, epoch }, out);
+            }
+        }
+    }
+
+    /// Writes a note to log 0. If it is not written, what it is about is only done once more, later.
+    pub(super) fn note(&self, now: Now, change: &Change, out: &mut CatalogEffects) {
+        if let Ok(batch) = change.to_batch(now.wall, self.fold.version) {
+            let of = SystemAppend::Note;
             out.push(CatalogEffect::Append { of, batch });
         }
     }

@@ -29,7 +29,7 @@ impl CatalogCore {
     pub(super) fn open(&mut self, out: &mut CatalogEffects) {
         self.log.is_opening = true;
         out.push(CatalogEffect::Open(LogSpec {
-            durability: self.config.strongest,
+            durability: self.config.first.strongest,
             retention: Retention::default(),
             epoch: SYSTEM_EPOCH,
             as_of: Sequence(0),

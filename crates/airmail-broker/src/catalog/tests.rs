@@ -12,16 +12,25 @@ use super::change::Change;
 use super::*;
 use crate::config::FirstNamespace;
 use crate::input::Outcome;
-use airmail_log::{Bounds, GapWhy, Origin, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, Origin, ReaderId, Refusal, StorageTraits, Stored};
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, ErrorCode, Extent, Incarnation, Mono, Namespace,
-    NamespaceSpec, Provisions, Retention, Sequence, StorageName, Wall,
+    AppendTime, Batch, Checked, Durability, ErrorCode, Extent, Incarnation, LogIndex, MapEpoch,
+    Mono, Namespace, NamespaceSpec, Provisions, Retention, Sequence, StorageName, Wall,
 };
 use std::collections::BTreeMap;
 
 const READER: ReaderId = ReaderId(1);
 
 /// A catalog, and what it wanted done last.
+/// A further storage in memory.
+fn in_memory() -> StorageTraits {
+    StorageTraits {
+        strongest: Durability::MEMORY,
+        topic_index: true,
+        seal: true,
+    }
+}
+
 struct Driver {
     core: CatalogCore,
     effects: Vec<CatalogEffect>,
@@ -30,7 +39,11 @@ struct Driver {
 impl Driver {
     fn new() -> Driver {
         let config = CatalogConfig {
-            strongest: Durability::FSYNC,
+            first: StorageTraits {
+                strongest: Durability::FSYNC,
+                topic_index: true,
+                seal: true,
+            },
             storages: BTreeMap::new(),
             provisions: false,
             default_namespace: FirstNamespace::default(),
@@ -169,6 +182,7 @@ fn bounds(first: u64, next: u64) -> Bounds {
         incarnation: Incarnation(1),
         first_time: None,
         bytes: 0,
+        sealed: None,
     }
 }
 
@@ -263,7 +277,10 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
         create(3, "bills", 4),
         delete(3, 1),
         delete(2, 1),
-        Change::Purged { id: NamespaceId(2) },
+        Change::Purged {
+            id: NamespaceId(2),
+            epoch: None,
+        },
     ];
     let mut driver = Driver::restarted(&changes);
     let entry = driver.core.snapshot().by_name("default").cloned();
@@ -271,10 +288,15 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
     let spec = entry.log_spec();
     assert_eq!(spec.retention.time_ms, Some(9));
     let opens = entry.map.logs(airmail_model::Lane::Normal);
-    let opens = opens.map(|log| Order::Open { log, spec });
+    let opens = opens.map(|log| Order::Open {
+        log,
+        spec,
+        seal: None,
+    });
     let namespace = NamespaceId(3);
     let left = [Order::Delete {
         namespace,
+        first: LogIndex(0),
         logs: 4,
         as_of: Sequence(5),
         origin: Origin::default(),
@@ -287,7 +309,13 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
         assert!(!driver.core.is_ready());
     }
     driver.settle(3);
-    assert_eq!(driver.appended(), [Change::Purged { id: namespace }]);
+    assert_eq!(
+        driver.appended(),
+        [Change::Purged {
+            id: namespace,
+            epoch: None
+        }]
+    );
     assert!(driver.core.is_ready());
 }
 
@@ -443,6 +471,7 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     let namespace = NamespaceId(1);
     let order = Order::Delete {
         namespace,
+        first: LogIndex(0),
         logs: 2,
         as_of: Sequence(2),
         origin: Origin::default(),

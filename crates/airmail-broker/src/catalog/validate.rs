@@ -2,7 +2,9 @@
 
 use super::CatalogCore;
 use super::change::Change;
+use super::fold::LOGS_EVER_MAX;
 use crate::input::Command;
+use airmail_log::StorageTraits;
 use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
@@ -73,6 +75,20 @@ impl CatalogCore {
                     based_on: namespace.version,
                 })
             }
+            Command::MoveNamespace {
+                name,
+                storage,
+                based_on,
+            } => {
+                let namespace = self.named(&name, based_on)?;
+                self.check_move(&namespace, storage)?;
+                Ok(Change::Move {
+                    id: namespace.id,
+                    based_on: namespace.version,
+                    storage,
+                    provisions: Provisions::NONE,
+                })
+            }
             Command::ListTopics { namespace, .. } => {
                 bug!("a listing of namespace {namespace} came to the catalog");
                 Err(Error::new(ErrorCode::InvalidArgument))
@@ -90,13 +106,46 @@ impl CatalogCore {
         if let Some(storage) = storage.filter(|storage| *storage != held.storage) {
             return Err(Error::unimplemented("namespace.storage")
                 .value(shown(storage))
-                .limit(shown(held.storage)));
+                .limit(format!("{}; namespace move moves it", shown(held.storage))));
         }
         if let Some(logs) = logs.filter(|logs| *logs != held.logs) {
             return Err(Error::unimplemented("logs").value(logs).limit(held.logs));
         }
         // Its logs are asked to take the change over: it is refused before it is written.
-        self.strongest(held.storage, ErrorCode::Elsewhere)?;
+        self.storage(held.storage, ErrorCode::Elsewhere)?;
+        Ok(())
+    }
+
+    /// Checks whether a namespace can be moved to a storage.
+    fn check_move(&self, namespace: &Namespace, storage: StorageName) -> Result<(), Error> {
+        let held = &namespace.spec;
+        let wanted = self.storage(storage, ErrorCode::InvalidArgument)?;
+        let invalid_storage = |limit: String| {
+            let error = Error::new(ErrorCode::InvalidArgument).field("namespace.storage");
+            Err(error.value(shown(storage)).limit(limit))
+        };
+        if storage == held.storage {
+            return invalid_storage("another storage than it is in".to_owned());
+        }
+        let present = self.storage(held.storage, ErrorCode::Elsewhere)?;
+        if !present.seal {
+            // Nobody can say where logs end that many may append to.
+            return Err(Error::unimplemented("namespace.storage")
+                .value(format!("a move away from {}", shown(held.storage)))
+                .limit("away from a storage whose logs can be sealed: disk: and memory:"));
+        }
+        if !wanted.strongest.satisfies(held.durability) {
+            return Err(Error::new(ErrorCode::DurabilityUnavailable)
+                .field("durability")
+                .value(held.durability)
+                .limit(format!("{} in {}", wanted.strongest, shown(storage))));
+        }
+        let first = u32::from(namespace.first_log.0) + u32::from(held.logs);
+        if first + u32::from(held.logs) > LOGS_EVER_MAX {
+            let limit =
+                format!("{LOGS_EVER_MAX} logs that a namespace ever had, of which {first} were");
+            return Err(invalid("logs", held.logs, limit));
+        }
         Ok(())
     }
 
@@ -116,10 +165,10 @@ impl CatalogCore {
         Ok(entry.namespace.clone())
     }
 
-    /// The strongest durability of a storage, or this error for one that the node has not.
-    fn strongest(&self, storage: StorageName, missing: ErrorCode) -> Result<Durability, Error> {
+    /// What is known of a storage, or this error for one that the node has not.
+    fn storage(&self, storage: StorageName, missing: ErrorCode) -> Result<StorageTraits, Error> {
         if storage.is_first() {
-            return Ok(self.config.strongest);
+            return Ok(self.config.first);
         }
         let storages = &self.config.storages;
         storages.get(&storage).copied().ok_or_else(|| {
@@ -142,7 +191,7 @@ impl CatalogCore {
         wanted: Option<Durability>,
         storage: StorageName,
     ) -> Result<Durability, Error> {
-        let strongest = self.strongest(storage, ErrorCode::InvalidArgument)?;
+        let strongest = self.storage(storage, ErrorCode::InvalidArgument)?.strongest;
         match wanted {
             Some(wanted) if !strongest.satisfies(wanted) => {
                 Err(Error::new(ErrorCode::DurabilityUnavailable)

@@ -6,7 +6,7 @@
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;
 use airmail_model::frame::Until;
-use airmail_model::{AppendTime, Sequence, TopicHash};
+use airmail_model::{AppendTime, LogId, Sequence, TopicHash};
 use slab::Slab;
 
 /// Reason for which a subscription that is behind waits.
@@ -16,6 +16,8 @@ pub(crate) enum BehindState {
     Moving,
     /// The tower is asked where it begins, or for the new life of its log.
     Locating(Begin),
+    /// Its log has ended, and the one that goes on with its topic is not known or not open here. It is to begin there.
+    AwaitingSuccessor(Begin),
     /// Its session has no credit, or lets others go first.
     NoCredit,
     /// The tower reads for it, or is about to.
@@ -43,6 +45,13 @@ pub(crate) enum Begin {
     Position(Sequence),
 }
 
+/// End of what a subscription has asked for: before this number of this log, which may be a later one than it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) log: LogId,
+    pub(crate) before: Sequence,
+}
+
 /// A subscription that is behind.
 #[derive(Clone, Debug)]
 pub(crate) struct Behind {
@@ -57,7 +66,7 @@ pub(crate) struct Behind {
     /// The end that was asked for, until its number is known.
     pub(crate) asked_until: Option<Until>,
     /// Where it is complete. `None`: it goes live.
-    pub(crate) until: Option<Sequence>,
+    pub(crate) until: Option<End>,
     /// Time before which appended records are not asked for. `None`, too, once none can come any more.
     pub(crate) not_before: Option<AppendTime>,
     /// Time from which appended records are not asked for. It is complete where none from before can come any

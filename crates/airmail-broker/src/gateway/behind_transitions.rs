@@ -86,6 +86,9 @@ impl Gateway {
         let session = &mut self.sessions[behind.session];
         match behind.state {
             BehindState::Locating(_) | BehindState::Moving | BehindState::AwaitingWant => {}
+            BehindState::AwaitingSuccessor(_) => {
+                self.logs[behind.log].waiting.remove(&key);
+            }
             BehindState::NoCredit => {
                 session.turns.leave(behind.log, behind.ticket);
             }
@@ -121,6 +124,9 @@ impl Gateway {
     /// Goes to the tail if it has nothing to be read first, else is read for. `end` is where the log ends
     /// as the tower has just told.
     pub(super) fn go_on(&mut self, key: BehindKey, end: Sequence, out: &mut GatewayEffects) {
+        if self.is_done_with_log(key) {
+            return self.go_on_behind(key, out);
+        }
         let behind = &self.behind[key];
         let (log, at, until) = (behind.log, behind.at, behind.until);
         let tail = &self.logs[log].tail;
@@ -140,6 +146,9 @@ impl Gateway {
     /// Goes live if the tail is at its number, or waits there. The tail has not got further. `end` is
     /// where the log ends, if the tower has just told.
     fn go_to_tail(&mut self, key: BehindKey, end: Option<Sequence>, out: &mut GatewayEffects) {
+        if self.is_done_with_log(key) {
+            return self.go_on_behind(key, out);
+        }
         if !self.is_given(key) {
             return self.await_want(key);
         }
@@ -249,7 +258,7 @@ impl Gateway {
             log: self.logs[behind.log].id,
             topic: behind.topic,
             from: behind.at,
-            until: behind.until,
+            until: self.until_here(key),
             not_before: behind.not_before,
             not_after: behind.not_after,
         }));

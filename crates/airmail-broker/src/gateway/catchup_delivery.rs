@@ -137,6 +137,14 @@ impl Gateway {
             // Input: a member that has left since the tower sent this.
             return;
         };
+        let behind = &mut self.behind[key];
+        behind.at = behind.at.max(next);
+        if self.is_done_with_log(key) {
+            let session = self.behind[key].session;
+            self.lift(key);
+            self.go_on_behind(key, out);
+            return self.unpark(session, out);
+        }
         self.complete(key, next, out);
     }
 }

@@ -193,7 +193,10 @@ impl Gateway {
         let sub = &self.subs[behind.sub];
         assert_eq!(sub.behind(), Some(key), "one_state: {behind:?}");
         assert!(behind.told <= behind.at, "told: {behind:?}");
-        let is_located = !matches!(behind.state, BehindState::Locating(_));
+        let is_located = !matches!(
+            behind.state,
+            BehindState::Locating(_) | BehindState::AwaitingSuccessor(_)
+        );
         assert!(
             !is_located || behind.asked_until.is_none(),
             "located: the end of {behind:?} was not found"
@@ -221,6 +224,16 @@ impl Gateway {
                 behind.holds_want && tail.wants.waits(behind.topic, key),
                 "wanted: {behind:?}"
             ),
+            BehindState::AwaitingSuccessor(_) => {
+                let log = &self.logs[behind.log];
+                let is_known = log.waiting.contains(&key);
+                let is_looked_for = self.logs.with_waiting.contains(&behind.log);
+                assert!(
+                    log.ended.is_some() && is_known && is_looked_for,
+                    "succession: {behind:?} of {}",
+                    log.id
+                );
+            }
             BehindState::Locating(_) | BehindState::Reading => {}
         }
     }
@@ -233,6 +246,12 @@ impl Gateway {
         assert!(
             log.state == LogState::Open || !is_needed && self.behind.of_log(key).is_empty(),
             "attached: {id} is closed, and not left"
+        );
+        let is_at_end = log.ended.is_some_and(|end| tail.next >= end);
+        assert!(
+            tail.live == 0 || !is_at_end,
+            "succession: {} are live at the end of {id}",
+            tail.live
         );
         let mut live = 0;
         for (session, range) in &tail.ranges {

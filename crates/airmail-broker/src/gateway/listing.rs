@@ -6,7 +6,7 @@ use crate::link::ToTower;
 use crate::storage_refusals;
 use airmail_log::{Refusal, TopicPage, TopicSeen};
 use airmail_model::bug;
-use airmail_model::{Error, ErrorCode, Lane, LogId, NamespaceId};
+use airmail_model::{Error, ErrorCode, LogId, NamespaceId};
 use std::collections::BTreeMap;
 
 /// Topics given if the caller sets no limit.
@@ -56,7 +56,7 @@ impl Gateway {
                 .field("namespace")
                 .value(namespace));
         };
-        let logs: Vec<LogId> = entry.map.logs(Lane::Normal).collect();
+        let logs = Gateway::kept_logs(&entry);
         let elsewhere = |log: &&LogId| self.logs.elsewhere(**log).is_some();
         if let Some(log) = logs.iter().find(elsewhere) {
             return Err(self.not_open(*log));

@@ -250,6 +250,9 @@ impl Gateway {
         tail.next = tail.next.max(next);
         self.wake(log, next, out);
         self.mark_later();
+        if self.logs[log].ended.is_some() {
+            self.leave_ended(log, out);
+        }
         self.rest_tail(log, out);
     }
 
@@ -276,22 +279,33 @@ impl Gateway {
         resumed: bool,
         out: &mut GatewayEffects,
     ) -> BehindKey {
+        #[cfg(feature = "sabotage")]
+        let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
+        #[cfg(feature = "sabotage")]
+        let at = at.plus(further);
+        let behind = self.take_off_quietly(key, at);
+        #[cfg(feature = "sabotage")]
+        if further > 0 {
+            self.behind[behind].told = at;
+        }
+        let log = &self.logs[self.behind[behind].log];
+        let state = State::Detached {
+            log: log.id,
+            incarnation: log.incarnation,
+            next: self.behind[behind].told,
+            resumed,
+        };
+        self.tell_status(key, state, out);
+        behind
+    }
+
+    /// Takes a live subscription off the tail, at `at`. It waits for nothing yet, and its client is told nothing.
+    pub(super) fn take_off_quietly(&mut self, key: SubKey, at: Sequence) -> BehindKey {
         let sub = self.subs[key];
         let log = &mut self.logs[sub.log];
         let told = log.tail.ranges.get(&sub.session).map_or(at, |r| r.next);
         log.tail.unlink(&mut self.subs, key);
         self.settle_want(sub.log, sub.topic());
-        let log = &mut self.logs[sub.log];
-        #[cfg(feature = "sabotage")]
-        let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
-        #[cfg(feature = "sabotage")]
-        let (told, at) = (told.plus(further), at.plus(further));
-        let state = State::Detached {
-            log: log.id,
-            incarnation: log.incarnation,
-            next: told.min(at),
-            resumed,
-        };
         let ticket = self.behind.ticket();
         let behind = self.behind.insert(Behind {
             sub: key,
@@ -311,7 +325,6 @@ impl Gateway {
             state: BehindState::Moving,
         });
         self.subs[key].set_behind(Some(behind));
-        self.tell_status(key, state, out);
         behind
     }
 

@@ -6,7 +6,7 @@ use super::publish_order::PublishOrder;
 use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
 use airmail_log::{AppendClock, Capabilities, Dedup};
-use airmail_model::{Holder, Incarnation, LogId, ProducerId};
+use airmail_model::{Holder, Incarnation, LogId, ProducerId, Sequence};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a log can be used.
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum LogState {
     /// It can.
     Open,
-    /// Its namespace is deleted.
+    /// Its namespace is deleted, or retention has left nothing in it.
     Closed,
 }
 
@@ -33,6 +33,10 @@ pub(crate) struct GatewayLog {
     pub(crate) publishes: PublishOrder,
     /// Place of the next batch that gets a stamp of the gateway's own.
     pub(crate) own: OwnPlace,
+    /// Where it ends for ever, if it is sealed and the tower has told so.
+    pub(crate) ended: Option<Sequence>,
+    /// Subscriptions that have come to its end, and wait for the log that goes on with their topic.
+    pub(crate) waiting: BTreeSet<BehindKey>,
 }
 
 /// Every log that the tower has told of, but for those that are gone.
@@ -48,6 +52,8 @@ pub(crate) struct GatewayLogs {
     by_id: BTreeMap<LogId, LogKey>,
     /// Those of which more is wanted since the last step.
     pub(crate) wanting: BTreeSet<LogKey>,
+    /// Those with subscriptions that wait for a log after them.
+    pub(crate) with_waiting: BTreeSet<LogKey>,
     /// Those that cannot be used because they are not here, as the tower has told.
     elsewhere: BTreeMap<LogId, Holder>,
 }
@@ -62,6 +68,7 @@ impl GatewayLogs {
             logs: Vec::new(),
             by_id: BTreeMap::new(),
             wanting: BTreeSet::new(),
+            with_waiting: BTreeSet::new(),
             elsewhere: BTreeMap::new(),
         }
     }
@@ -93,6 +100,8 @@ impl GatewayLogs {
             renewing: Vec::new(),
             publishes: PublishOrder::default(),
             own: OwnPlace::default(),
+            ended: None,
+            waiting: BTreeSet::new(),
         })));
         self.by_id.insert(id, key);
         key

@@ -221,13 +221,21 @@ impl Gateway {
             return Err(unknown(id));
         };
         let stale = |field: &str| Error::new(ErrorCode::MapStale).field(field);
-        if batch.map_epoch() != entry.map.epoch {
+        let map = if batch.map_epoch() == entry.map.epoch {
+            if let Some(unsealed) = self.moving.unsealed(id.namespace) {
+                return Err(self.not_sealed(unsealed));
+            }
+            &entry.map
+        } else if let Some(kept) = entry.kept_map(batch.map_epoch()) {
+            // Its storage knows whether it has it already.
+            kept
+        } else {
             return Err(stale("batch.map_epoch")
                 .value(batch.map_epoch())
                 .limit(entry.map.epoch));
-        }
+        };
         for (place, topic) in (0u16..).zip(batch.topic_hashes()) {
-            let owner = entry.map.log(topic, id.lane);
+            let owner = map.log(topic, id.lane);
             if owner != id {
                 let (owner, name) = (owner.index, batch.topic(place).name);
                 return Err(stale("batch.log")

@@ -6,20 +6,27 @@
 //! number is still to come, or is read for.
 
 use super::behind::{Begin, Behind, BehindState};
-use super::log::LogState;
 use super::subscription::Subscription;
 use super::{Gateway, GatewayEffects};
 use crate::access::Action;
+use crate::catalog::Entry;
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey};
 use crate::link::{Answer, MemberId, Question, ToTower};
 use crate::storage_refusals;
 use airmail_log::{Bounds, Refusal};
 use airmail_model::bug;
-use airmail_model::frame::{
-    GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId, Until,
-};
-use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
+use airmail_model::frame::{GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId};
+use airmail_model::position::LogPosition;
+use airmail_model::{Error, ErrorCode, Lane, LogId, LogMap, Position, Sequence};
+
+/// Where a subscription begins.
+struct Place {
+    log: LogKey,
+    begin: Begin,
+    /// Its position, if that is in a log that is no more, and where that log ended.
+    retired: Option<(LogPosition, Sequence)>,
+}
 
 impl Gateway {
     /// A client wants a subscription.
@@ -29,8 +36,8 @@ impl Gateway {
         wanted: Subscribe,
         out: &mut GatewayEffects,
     ) -> Result<(), Error> {
-        let log = self.may_add(session, &wanted)?;
-        let begin = self.begin_of(log, &wanted)?;
+        let place = self.may_add(session, &wanted)?;
+        let Place { log, begin, .. } = place;
         let not_before = match wanted.start {
             Start::Time(time) => Some(time),
             _ => None,
@@ -39,7 +46,8 @@ impl Gateway {
         let sub = Subscription::new(wanted.topic, id, generation, session, log);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
-        if matches!(wanted.start, Start::Position(_)) && !self.logs[log].renewed {
+        let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_none();
+        if is_returned && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
         let ticket = self.behind.ticket();
@@ -61,7 +69,18 @@ impl Gateway {
             state: BehindState::Locating(begin),
         });
         self.subs[sub].set_behind(Some(behind));
-        self.ask_tower(behind, Question::End, out);
+        if let Some((retired, end)) = place.retired {
+            if retired.next < end {
+                self.tell_retired(sub, retired, end, out);
+            }
+            (self.behind[behind].told, self.behind[behind].at) = (Sequence::FIRST, Sequence::FIRST);
+            self.tell_detached(behind, out);
+        }
+        if wanted.until.is_some() {
+            self.ask_until(behind, begin, out);
+        } else {
+            self.ask_tower(behind, Question::End, out);
+        }
         Ok(())
     }
 
@@ -74,8 +93,8 @@ impl Gateway {
         });
     }
 
-    /// Whether a subscription may be made, and on which log.
-    fn may_add(&mut self, session: SessionKey, wanted: &Subscribe) -> Result<LogKey, Error> {
+    /// Whether a subscription may be made, and where it begins.
+    fn may_add(&mut self, session: SessionKey, wanted: &Subscribe) -> Result<Place, Error> {
         let id = wanted.namespace;
         if id == LogId::SYSTEM.namespace {
             return Err(Error::new(ErrorCode::NamespaceReserved)
@@ -105,52 +124,96 @@ impl Gateway {
                 .value(mine.subscriptions() + 1)
                 .limit(most));
         }
-        let Some(entry) = self.catalog().get(id) else {
+        let Some(entry) = self.catalog().get(id).cloned() else {
             return Err(Error::new(ErrorCode::NamespaceNotFound)
                 .field("namespace")
                 .value(id));
         };
-        let log = entry.map.log(wanted.topic, Lane::Normal);
-        let open = |key: &LogKey| self.logs[*key].state == LogState::Open;
-        match self.logs.find(log).filter(open) {
+        self.place_of(&entry, wanted)
+    }
+
+    /// The log in which a subscription begins, and where in it.
+    fn place_of(&mut self, entry: &Entry, wanted: &Subscribe) -> Result<Place, Error> {
+        let topic = wanted.topic;
+        let oldest = || entry.oldest_kept().log(topic, Lane::Normal);
+        let (log, begin) = match &wanted.start {
+            Start::Latest => (self.live_log(entry, topic), Begin::Latest),
+            Start::Earliest => (oldest(), Begin::First { lost: false }),
+            Start::Sequence(sequence) => {
+                let at = (*sequence).max(Sequence::FIRST);
+                (self.live_log(entry, topic), Begin::At(at))
+            }
+            Start::Time(time) => (oldest(), Begin::Time(*time)),
+            Start::Position(position) => return self.place_of_position(entry, wanted, position),
+        };
+        let log = self.open_log(log)?;
+        let retired = None;
+        Ok(Place {
+            log,
+            begin,
+            retired,
+        })
+    }
+
+    fn open_log(&mut self, log: LogId) -> Result<LogKey, Error> {
+        match self.find_open(log) {
             Some(key) => Ok(key),
             None => Err(self.not_open(log)),
         }
     }
 
-    fn begin_of(&self, log: LogKey, wanted: &Subscribe) -> Result<Begin, Error> {
-        Ok(match &wanted.start {
-            Start::Latest => Begin::Latest,
-            Start::Earliest => Begin::First { lost: false },
-            Start::Sequence(sequence) => Begin::At((*sequence).max(Sequence::FIRST)),
-            Start::Time(time) => Begin::Time(*time),
-            Start::Position(position) => self.begin_at_position(log, wanted, position)?,
-        })
-    }
-
-    fn begin_at_position(
-        &self,
-        log: LogKey,
+    /// The log of a position, and where in it; or where the log after it begins, if that is no more.
+    fn place_of_position(
+        &mut self,
+        entry: &Entry,
         wanted: &Subscribe,
         position: &Position,
-    ) -> Result<Begin, Error> {
+    ) -> Result<Place, Error> {
         let invalid = |field: &str| Error::new(ErrorCode::PositionInvalid).field(field);
         if position.namespace != wanted.namespace {
             return Err(invalid("position.namespace")
                 .value(position.namespace)
                 .limit(wanted.namespace));
         }
-        let log = &self.logs[log];
-        let mut places = position.logs.iter();
-        let Some(place) = places.find(|place| place.log == log.id) else {
+        let mut logs = entry
+            .maps()
+            .rev()
+            .map(|map| map.log(wanted.topic, Lane::Normal));
+        let found = logs.find_map(|log| position.logs.iter().find(|place| place.log == log));
+        let Some(place) = found else {
+            let log = entry.map.log(wanted.topic, Lane::Normal);
             return Err(invalid("position.logs")
                 .value(format_args!("{} logs", position.logs.len()))
-                .limit(format_args!("log {} among them", log.id)));
+                .limit(format_args!("log {log} among them")));
         };
-        Ok(if place.incarnation == log.incarnation {
+        let retired = entry
+            .earlier_of(place.log)
+            .and_then(|of| of.retired_end(place.log));
+        if let Some(end) = retired {
+            let mut after = entry
+                .earlier
+                .iter()
+                .filter(|of| of.is_kept())
+                .map(|of| &of.map);
+            let is_after = |map: &&LogMap| map.logs(Lane::Normal).all(|log| log > place.log);
+            let after = after.find(is_after).unwrap_or(&entry.map);
+            return Ok(Place {
+                log: self.open_log(after.log(wanted.topic, Lane::Normal))?,
+                begin: Begin::At(Sequence::FIRST),
+                retired: Some((*place, end)),
+            });
+        }
+        let log = self.open_log(place.log)?;
+        let begin = if place.incarnation == self.logs[log].incarnation {
             Begin::Position(place.next)
         } else {
             Begin::First { lost: true }
+        };
+        let retired = None;
+        Ok(Place {
+            log,
+            begin,
+            retired,
         })
     }
 
@@ -186,14 +249,21 @@ impl Gateway {
 
     /// It is known where the log ends, and so where a subscription does that has an end.
     fn end_told(&mut self, key: BehindKey, begin: Begin, end: Sequence, out: &mut GatewayEffects) {
-        let behind = &mut self.behind[key];
-        (behind.until, behind.not_after) = match behind.asked_until.take() {
-            None => (None, None),
-            Some(Until::Now) => (Some(end), None),
-            Some(Until::Sequence(before)) => (Some(before.min(end)), None),
-            Some(Until::Time(time)) => (Some(end), Some(time)),
-        };
+        if self.behind[key].asked_until.is_some() {
+            if !self.until_told(key, begin, end, out) {
+                return;
+            }
+            let behind = &self.behind[key];
+            let here = self.logs[behind.log].id;
+            if behind.until.is_some_and(|until| until.log != here) {
+                return self.ask_tower(key, Question::End, out);
+            }
+        }
         match begin {
+            Begin::Latest if self.logs[self.behind[key].log].ended.is_some() => {
+                self.behind[key].state = BehindState::Moving;
+                self.go_to_successor(key, begin, out);
+            }
             Begin::Latest => {
                 self.behind[key].is_latest = true;
                 let tail = &self.logs[self.behind[key].log].tail;
@@ -223,9 +293,17 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) {
         let behind = &mut self.behind[key];
-        behind.state = BehindState::Moving;
+        let begin = std::mem::replace(&mut behind.state, BehindState::Moving);
         (behind.told, behind.at) = (behind.told.max(at.min(end)), at);
-        match behind.until {
+        if self.is_done_with_log(key) {
+            return match begin {
+                BehindState::Locating(begin @ Begin::First { lost: false }) => {
+                    self.go_to_successor(key, begin, out);
+                }
+                _ => self.go_on_behind(key, out),
+            };
+        }
+        match self.until_here(key) {
             Some(until) if until <= at => {
                 self.tell_detached(key, out);
                 self.complete(key, at, out);

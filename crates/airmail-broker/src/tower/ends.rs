@@ -108,7 +108,7 @@ impl Tower {
     ) {
         let answer = match found {
             Ok(bounds) => {
-                self.known_end(key, &bounds);
+                self.known_end(key, &bounds, out);
                 Answer::End
             }
             Err(why) => Answer::Refused(why),
@@ -118,10 +118,13 @@ impl Tower {
         }
     }
 
-    /// Takes note of where a log ends, as far as it is news.
-    pub(super) fn known_end(&mut self, key: TowerLogKey, bounds: &Bounds) {
+    /// Takes note of where a log ends, as far as it is news, and whether for ever.
+    pub(super) fn known_end(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) {
         if let Some(log) = self.logs.get_mut(key) {
             log.end = log.end.max(bounds.next);
+        }
+        if bounds.sealed.is_some() {
+            self.note_sealed(key, bounds.next, out);
         }
     }
 }

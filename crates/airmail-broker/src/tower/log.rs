@@ -3,7 +3,7 @@
 use crate::keys::TowerLogKey;
 use crate::link::Interest;
 use airmail_log::{LogSpec, ReaderId};
-use airmail_model::{Holder, Incarnation, LogId, Sequence};
+use airmail_model::{Holder, Incarnation, LogId, MapEpoch, Mono, Sequence};
 use std::collections::BTreeMap;
 
 /// Whether a log can be used.
@@ -49,6 +49,35 @@ pub(crate) struct TowerLog {
     pub(crate) tail: Option<TailReader>,
     /// The storage has lost it for a while.
     pub(crate) is_lost: bool,
+    /// Its seal, if it is of an earlier map.
+    pub(crate) seal: Option<Seal>,
+    /// Where it ends for ever, once that is known; the gateway has been told.
+    pub(crate) sealed_at: Option<Sequence>,
+}
+
+/// Seal of a log of an earlier map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seal {
+    /// The map that has its successors.
+    pub(crate) next: MapEpoch,
+    pub(crate) state: SealState,
+    /// Orders of the catalog that wait for it.
+    pub(crate) orders: u32,
+    /// When it was first found empty, since it was last found not to be.
+    pub(crate) empty_since: Option<Mono>,
+}
+
+/// Progress of a seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealState {
+    /// It is to be asked for.
+    Wanted,
+    /// It is asked for.
+    Sealing,
+    /// It is durable, and where the log ends is to be asked.
+    Sealed,
+    /// Where the log ends is asked.
+    Ending,
 }
 
 impl TowerLog {
@@ -82,6 +111,8 @@ impl TowerLogs {
             end: Sequence::FIRST,
             tail: None,
             is_lost: false,
+            seal: None,
+            sealed_at: None,
         })));
         self.by_id.insert(id, key);
         key

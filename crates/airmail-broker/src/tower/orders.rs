@@ -94,18 +94,22 @@ impl Tower {
 
     pub(super) fn order(&mut self, order: Order, out: &mut TowerEffects) {
         match order {
-            Order::Open { log, spec } => {
+            Order::Open { log, spec, seal } => {
                 let key = self.logs.key(log);
                 self.logs[key].spec = spec;
+                if let Some(next) = seal {
+                    self.want_seal(key, next);
+                }
                 self.open_log(key, Some(log.namespace), out);
             }
             Order::Delete {
                 namespace,
+                first,
                 logs,
                 as_of,
                 origin,
             } => {
-                let indexes = (0..logs).map(LogIndex);
+                let indexes = (first.0..=u16::MAX).take(logs.into()).map(LogIndex);
                 for index in indexes {
                     let lane = Lane::Normal;
                     let log = LogId {
@@ -148,7 +152,11 @@ impl Tower {
     ) {
         let result = match result {
             Ok(bounds) => {
-                self.log_opened(key, bounds, out);
+                if self.log_opened(key, bounds, out)
+                    && self.seal_opened(key, ordered.is_some(), out)
+                {
+                    return;
+                }
                 Ok(())
             }
             Err(why) => self.log_not_opened(key, why, out),
@@ -158,18 +166,20 @@ impl Tower {
         }
     }
 
-    fn log_opened(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) {
+    /// A log is open; `false` if it was deleted meanwhile.
+    fn log_opened(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) -> bool {
         let Some(log) = self.log_to_open(key) else {
             // Input: a log that was deleted while it was opened.
-            return;
+            return false;
         };
         log.openness = Openness::Open;
         log.holder = None;
         log.incarnation = bounds.incarnation;
-        log.end = log.end.max(bounds.next);
         log.is_lost = false;
         let (log, incarnation) = (log.id, bounds.incarnation);
         out.tell(FromTower::Opened { log, incarnation });
+        self.known_end(key, bounds, out);
+        true
     }
 
     /// A log could not be opened: it is tried again. One that is open stays as it is.
@@ -212,6 +222,7 @@ impl Tower {
         }
         self.members.release(key, HeldFor::Failure);
         self.logs[key].openness = Openness::Deleting;
+        self.settle_seal(key, &Ok(()), out);
         out.tell(FromTower::Closed { log });
         let t = self.calls.tag(Purpose::Delete(log.namespace, key));
         out.call(Call::Delete {
@@ -244,7 +255,7 @@ impl Tower {
 }
 
 /// Tells the catalog that a log is opened or deleted, or could not be.
-fn settled(namespace: NamespaceId, result: Result<(), Error>, out: &mut TowerEffects) {
+pub(super) fn settled(namespace: NamespaceId, result: Result<(), Error>, out: &mut TowerEffects) {
     let input = CatalogInput::LogSettled { namespace, result };
     out.to_catalog.push_back(input);
 }

@@ -35,6 +35,12 @@ pub(crate) enum Purpose {
     Renew(TowerLogKey),
     /// A part of a listing of topics.
     Topics(u64, usize),
+    /// Sealing a log of an earlier map.
+    Seal(TowerLogKey),
+    /// Where a sealed log ends.
+    SealedEnd(TowerLogKey),
+    /// What retention has left in a sealed log.
+    Left(TowerLogKey),
 }
 
 /// Owners of a reader.

@@ -21,6 +21,8 @@ pub(super) struct Timers {
     pub(super) silence: Option<Mono>,
     /// To sweep a log.
     pub(super) sweep: Option<Mono>,
+    /// To look whether earlier logs are empty.
+    pub(super) empty: Option<Mono>,
 }
 
 impl Tower {
@@ -28,7 +30,8 @@ impl Tower {
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let timers = &self.timers;
         let storage = [timers.retry, timers.allowance, timers.silence];
-        let all = storage.into_iter().chain([timers.marks, timers.sweep]);
+        let others = [timers.marks, timers.sweep, timers.empty];
+        let all = storage.into_iter().chain(others);
         all.flatten().min()
     }
 
@@ -41,6 +44,9 @@ impl Tower {
         is_due(&mut self.timers.allowance);
         is_due(&mut self.timers.silence);
         is_due(&mut self.timers.sweep);
+        if is_due(&mut self.timers.empty) {
+            self.look_for_empty(out);
+        }
         if is_due(&mut self.timers.retry) {
             self.retry(out);
         }
@@ -71,6 +77,7 @@ impl Tower {
             } else if log.tail.is_some_and(|tail| tail.reader.is_none()) {
                 self.read_tail_again(key, out);
             }
+            self.go_on_sealing(key, out);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Tower {
             // Input: log 0, or a log that was deleted meanwhile.
             return;
         };
-        self.known_end(key, bounds);
+        self.known_end(key, bounds, out);
         let gained = &mut self.logs[key];
         gained.is_lost = false;
         let incarnation = bounds.incarnation;

@@ -200,6 +200,7 @@ pub(crate) fn show_from_tower(message: &FromTower, name: Name) -> String {
             format!("the log is open, in life {}", incarnation.0)
         }
         FromTower::Elsewhere { holder, .. } => format!("the log is elsewhere: {holder}"),
+        FromTower::Sealed { end, .. } => format!("the log ends before {end}, for ever"),
         FromTower::Closed { .. } => "the log is closed".to_owned(),
         FromTower::Gone { .. } => "the log is gone".to_owned(),
         FromTower::Live {
@@ -285,6 +286,9 @@ pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
     } else if line == "the log is elsewhere: a node not known" {
         let holder = Holder::default();
         Some(FromTower::Elsewhere { log, holder })
+    } else if let Some([end]) = parts("the log ends before {}, for ever", line) {
+        let end = number(end)?;
+        Some(FromTower::Sealed { log, end })
     } else if line == "the log is closed" {
         Some(FromTower::Closed { log })
     } else if line == "the log is gone" {

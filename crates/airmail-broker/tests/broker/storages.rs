@@ -4,7 +4,7 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{PLENTY, World, batch, topic_in};
 use airmail_broker::{Command, Outcome, ShardConfig};
-use airmail_log::TopicPage;
+use airmail_log::{StorageTraits, TopicPage};
 use airmail_model::frame::{Start, State};
 use airmail_model::{
     Durability, ErrorCode, Holder, Lane, LogId, LogIndex, NamespaceId, Retention, StorageName,
@@ -21,7 +21,15 @@ const LOG: LogId = LogId {
 fn world() -> World {
     let storage = StorageName::new("fast").expect("a name");
     let config = ShardConfig {
-        storages: [(storage, Durability::MEMORY)].into(),
+        storages: [(
+            storage,
+            StorageTraits {
+                strongest: Durability::MEMORY,
+                topic_index: true,
+                seal: true,
+            },
+        )]
+        .into(),
         ..ShardConfig::default()
     };
     let mut world = World::with(config, VecStorage::new());

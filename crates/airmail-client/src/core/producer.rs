@@ -16,9 +16,10 @@
 //!   the same bytes go again, whose numbers tell.
 //! - A final error fails that batch's messages. None of them is stored, so their numbers are free:
 //!   the batches behind it are numbered again from there, and no hole arises.
-//! - A stale map stops the namespace. When none of its batches is in flight, everything that waits
-//!   is batched again by the new map, each log's messages in their order, so each topic's order is
-//!   kept.
+//! - A stale map or a sealed log stops the namespace. When none of its batches is in flight, everything
+//!   that waits is batched again by the new map, each log's messages in their order, so each topic's
+//!   order is kept. Of a sealed log, a batch of which an attempt was lost is asked for again first: it is
+//!   stored there, or the refusal says that it never was and never will be.
 //! - Where the producer's numbers no longer say what is stored (`OUT_OF_ORDER` at the front,
 //!   `UNKNOWN_PRODUCER`) the log begins a new epoch at number 0. A batch of which every attempt was
 //!   refused is certainly not stored, and goes under the new epoch. A batch of which an attempt was

@@ -4,7 +4,7 @@ use super::batches::{Maker, log};
 use super::reading::fill;
 use super::{Driver, Seen, Subject};
 use crate::contract::{Call, Completion, Refusal, Scope};
-use airmail_model::{LogId, MapEpoch, Sequence};
+use airmail_model::{LogId, MapEpoch, ProducerSequence, Sequence};
 
 const NEXT: MapEpoch = MapEpoch(2);
 
@@ -49,8 +49,51 @@ pub fn a_sealed_log_still_answers_retries<S: Subject>(d: &mut Driver<'_, S>) {
         d.duplicate(&producer.batch(&[("a", "x"), ("a", "y")])),
         first
     );
-    let why = d.refused(&producer.at(2).batch(&[("a", "z")]));
-    assert_eq!(why, Refusal::Sealed { next: NEXT });
+    for sequence in [2, 7] {
+        let why = d.refused(&producer.at(sequence).batch(&[("a", "z")]));
+        assert_eq!(why, Refusal::Sealed { next: NEXT }, "{sequence}");
+    }
+}
+
+/// A client who is told of the seal publishes anew in another log. So a batch that may have been stored, and whose
+/// result is not known any more, is refused as it is where there is no seal.
+pub fn a_sealed_log_says_of_nothing_that_may_be_stored_that_it_is_not<S: Subject>(
+    d: &mut Driver<'_, S>,
+) {
+    d.open(log(0));
+    let producer = Maker::of(log(0), 5, 1);
+    d.store(&producer.batch(&[("a", "x"), ("a", "y")]));
+    if !seal(d, log(0)) {
+        return;
+    }
+    let unknown = Maker::of(log(0), 6, 1).at(3).batch(&[("a", "z")]);
+    assert_eq!(d.refused(&unknown), Refusal::UnknownProducer);
+    let (expected, found) = (ProducerSequence(2), ProducerSequence(1));
+    let within = producer.at(1).batch(&[("a", "z"), ("a", "z")]);
+    let why = d.refused(&within);
+    assert_eq!(why, Refusal::OutOfOrder { expected, found });
+    let fenced = Maker::of(log(0), 5, 0).batch(&[("a", "z")]);
+    assert_eq!(d.refused(&fenced), Refusal::Fenced);
+}
+
+/// The end of a sealed log is final, and its bounds say so; a second seal changes nothing.
+pub fn bounds_tell_the_seal_and_the_first_one_counts<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    fill(d, 0, 3);
+    assert_eq!(d.bounds(log(0)).sealed, None);
+    if !seal(d, log(0)) {
+        return;
+    }
+    let bounds = d.bounds(log(0));
+    assert_eq!((bounds.next, bounds.sealed), (Sequence(7), Some(NEXT)));
+    let next = MapEpoch(3);
+    let again = d.ask(|t| Call::Seal {
+        t,
+        log: log(0),
+        next,
+    });
+    assert!(matches!(again, Completion::Done { .. }), "{again:?}");
+    assert_eq!(d.open(log(0)).sealed, Some(NEXT));
 }
 
 /// Expects the seal after every record.

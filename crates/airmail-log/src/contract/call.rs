@@ -117,8 +117,12 @@ pub enum Call {
         log: LogId,
         before: Sequence,
     },
-    /// Seals the log: it takes nothing more, but still answers retries with the first one's result.
-    /// Readers that reach its end get `Sealed`. Answer: `Done`.
+    /// Seals the log: it takes nothing more, but still answers retries with the first one's result, and says
+    /// [`Refusal::Sealed`] only of what it surely never stored; where it does not know that, the refusal is the one of a
+    /// log that is not sealed. Readers that reach its end get `Sealed`, and its bounds say it as soon as nothing is under
+    /// way. A log that is sealed already stays so, with the map that it was sealed for. Answer: `Done`.
+    ///
+    /// [`Refusal::Sealed`]: super::Refusal::Sealed
     Seal { t: Tag, log: LogId, next: MapEpoch },
     /// Puts a replica's copy in place of a loss. Answer: `Done` or `Refused`.
     Heal {

@@ -2,8 +2,8 @@
 //!
 //! A shard refuses at its start capabilities that contradict each other (`dedup`, `numbering`), offers no
 //! durability that `strongest` does not satisfy, and reads by topic only with `topic_index`. It goes by `clock`
-//! where times matter, and by `dedup` where publishes do. It never reads from beyond an end, seals or heals, takes
-//! numbers as they come, and asks where a log ends whether there are `many_writers` or not; the conformance suite
+//! where times matter, and by `dedup` where publishes do. It moves a namespace only away from where logs can be sealed
+//! (`seal`). It never reads from beyond an end or heals, takes numbers as they come, and asks where a log ends whether there are `many_writers` or not; the conformance suite
 //! checks that a storage's word on these holds too.
 
 use airmail_model::{AppendTime, Durability};
@@ -39,6 +39,29 @@ pub struct Capabilities {
     ///
     /// [`Call::Provision`]: super::Call::Provision
     pub provisions: bool,
+}
+
+/// Part of a storage's capabilities that an owner of several goes by log by log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StorageTraits {
+    /// As [`Capabilities::strongest`].
+    pub strongest: Durability,
+    /// As [`Capabilities::topic_index`].
+    pub topic_index: bool,
+    /// As [`Capabilities::seal`].
+    pub seal: bool,
+}
+
+impl StorageTraits {
+    /// Those of an only storage, or of the first one.
+    #[must_use]
+    pub const fn of(capabilities: &Capabilities) -> StorageTraits {
+        StorageTraits {
+            strongest: capabilities.strongest,
+            topic_index: capabilities.topic_index,
+            seal: capabilities.seal,
+        }
+    }
 }
 
 /// When a producer's retry is recognised (G3).

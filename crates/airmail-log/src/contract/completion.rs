@@ -205,6 +205,9 @@ pub struct Bounds {
     pub first_time: Option<AppendTime>,
     /// Bytes kept, without indexes.
     pub bytes: u64,
+    /// The map that names its successors, if the log is sealed and nothing of it is under way any more: `next` is where
+    /// it ends for ever.
+    pub sealed: Option<MapEpoch>,
 }
 
 /// A topic found in a log.
@@ -250,7 +253,7 @@ pub enum Refusal {
         /// The log's map.
         current: MapEpoch,
     },
-    /// The log is sealed.
+    /// The log is sealed. Nothing was stored, nor ever will be there.
     Sealed {
         /// The map that names its successors.
         next: MapEpoch,

@@ -25,6 +25,11 @@ use crate::sabotage::Bug;
 use airmail_model::{Batch, Checked, Extent, LogId, MapEpoch, Synced, bug};
 use std::collections::BTreeSet;
 
+/// Whether a batch that is refused like this may have been stored before: all but one from beyond a hole.
+fn may_be_stored(why: &Refusal) -> bool {
+    !matches!(why, Refusal::OutOfOrder { expected, found } if found > expected)
+}
+
 /// Approximate size of a batch in a segment, with envelope and padding.
 pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
@@ -130,6 +135,10 @@ impl Appending<'_> {
                     at,
                     duplicate: true,
                 });
+            }
+            // Whoever is told of the seal publishes it elsewhere: only what was surely never stored.
+            (Verdict::Refuse(why), Some(Refusal::Sealed { .. })) if may_be_stored(&why) => {
+                log.refuse(t, why);
             }
             (_, Some(why)) | (Verdict::Refuse(why), None) => log.refuse(t, why),
             (Verdict::Next, None) => self.accept(slot, t, batch),

@@ -221,6 +221,14 @@ impl LogState {
         );
     }
 
+    /// The map of its successors, if it is told to be sealed and all that it has taken is visible: nothing comes any
+    /// more.
+    pub(super) fn sealed_at_end(&self) -> Option<MapEpoch> {
+        let is_at_end = self.numbers.visible == self.numbers.next;
+        let sealed = self.life.sealed;
+        sealed.filter(|_| is_at_end && self.life.tells_seal())
+    }
+
     /// Bounds of the log as a caller is told them.
     pub(super) fn bounds(&self) -> Bounds {
         let first = self.numbers.first.min(self.numbers.visible);
@@ -242,6 +250,7 @@ impl LogState {
             incarnation: self.life.incarnation,
             first_time: first_time.filter(|_| first < self.numbers.visible),
             bytes: self.kept.bytes() + pending,
+            sealed: self.sealed_at_end(),
         }
     }
 }

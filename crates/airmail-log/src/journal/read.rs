@@ -346,9 +346,7 @@ impl Reading<'_> {
                 next: reader.next,
             });
         }
-        if let Some(next) = log.life.sealed
-            && log.life.tells_seal()
-            && log.numbers.visible == log.numbers.next
+        if let Some(next) = log.sealed_at_end()
             && !reader.told.sealed
         {
             reader.told.sealed = true;

@@ -186,6 +186,7 @@ impl SharedLog {
             incarnation: self.incarnation,
             first_time: given.next().map(|one| one.appended),
             bytes: self.bytes(),
+            sealed: None,
         }
     }
 

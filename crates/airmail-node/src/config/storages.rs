@@ -5,7 +5,8 @@
 
 use super::{Config, invalid};
 use crate::storage::StorageUrl;
-use airmail_model::{Durability, Error, StorageName};
+use airmail_log::StorageTraits;
+use airmail_model::{Error, StorageName};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
@@ -39,14 +40,12 @@ impl Config {
         StorageUrl::parse(&self.log_url, &self.data)
     }
 
-    /// The strongest durability of each storage of its own beside the first.
+    /// What is known of each storage of its own beside the first.
     #[must_use]
-    pub fn further_storages(&self) -> BTreeMap<StorageName, Durability> {
+    pub fn further_storages(&self) -> BTreeMap<StorageName, StorageTraits> {
         let storages = self.storages().unwrap_or_default();
         let further = storages.iter().filter(|(name, _)| !name.is_first());
-        further
-            .map(|(name, url)| (*name, url.strongest()))
-            .collect()
+        further.map(|(name, url)| (*name, url.traits())).collect()
     }
 
     /// Takes a storage as a flag gives it: `URL`, the first one's, or `NAME=URL`.

@@ -261,8 +261,9 @@ fn a_storage_has_a_name_or_is_the_first() {
     );
     config.validate().unwrap();
     let fast = StorageName::new("fast").unwrap();
-    let strongest = config.further_storages();
-    assert_eq!(strongest.get(&fast), Some(&Durability::MEMORY));
+    let further = config.further_storages();
+    let strongest = further.get(&fast).map(|of| of.strongest);
+    assert_eq!(strongest, Some(Durability::MEMORY));
     assert!(config.set_storage("Fast=memory:").is_err());
     assert!(config.set_storage("=memory:").is_err());
 }

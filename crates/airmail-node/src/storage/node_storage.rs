@@ -21,9 +21,9 @@ use airmail_link::{
     Ancestor, CacheLimits, CachedStorage, HostPort, LinkLimits, LinkStorage, TowerLimits,
     TowerName, TreeLimits, TreeNode,
 };
-use airmail_log::{Capabilities, LogStorage, Waker};
+use airmail_log::{Capabilities, LogStorage, StorageTraits, Waker};
 use airmail_model::clock::Clock;
-use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
+use airmail_model::{Error, ErrorCode, NodeId, StorageName, bug, random};
 use airmail_wire::handshake::{Offer, OfferedStorage};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -36,8 +36,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct NodeStorage {
     /// Each shard's, in order.
     pub(crate) shards: Vec<Box<dyn LogStorage>>,
-    /// Further storages, with the strongest durability of each.
-    pub(crate) further: BTreeMap<StorageName, Durability>,
+    /// Further storages.
+    pub(crate) further: BTreeMap<StorageName, StorageTraits>,
     /// Whether the data directory is still this node's; `None` without one.
     pub(crate) standing: Option<Arc<Standing>>,
     /// Links of each shard, in order.
@@ -233,7 +233,7 @@ impl NodeStorage {
                 }
             })?;
         let further = of_parent.storages.iter();
-        let further: BTreeMap<_, _> = further.map(|one| (one.name, one.strongest)).collect();
+        let further: BTreeMap<_, _> = further.map(|one| (one.name, one.traits)).collect();
         let socket = membership::bind(address, !config.cluster.peers.is_empty())?;
         let joined = Joined {
             identity,
@@ -321,7 +321,7 @@ impl NodeStorage {
         Ok(NodeStorage {
             shards,
             further: further
-                .map(|storage| (storage.name, storage.strongest))
+                .map(|storage| (storage.name, storage.traits))
                 .collect(),
             standing: None,
             links,
@@ -409,15 +409,15 @@ fn offer(
     config: &Config,
     joined: &Joined,
     storages: &[Box<dyn LogStorage>],
-    further: &BTreeMap<StorageName, Durability>,
+    further: &BTreeMap<StorageName, StorageTraits>,
 ) -> Result<Offer, StartError> {
     let (Some(first), Ok(shards)) = (storages.first(), u16::try_from(storages.len())) else {
         bug!("{} shards", storages.len());
         return Err(StartError::Ended);
     };
-    let storages = further.iter().map(|(name, strongest)| OfferedStorage {
+    let storages = further.iter().map(|(name, traits)| OfferedStorage {
         name: *name,
-        strongest: *strongest,
+        traits: *traits,
     });
     // Nodes with a fixed list take no news by gossip, and so do not offer it.
     let gossip = Some(&joined.socket).filter(|_| config.cluster.peers.is_empty());

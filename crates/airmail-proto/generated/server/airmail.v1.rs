@@ -326,6 +326,12 @@ pub mod admin_server {
             &self,
             request: tonic::Request<crate::v1::UpdateNamespaceRequest>,
         ) -> std::result::Result<tonic::Response<crate::v1::Namespace>, tonic::Status>;
+        /// Moves a namespace's logs to another storage of the node, with its publishers and subscribers. What was published
+        /// before stays where it is for as long as retention keeps it.
+        async fn move_namespace(
+            &self,
+            request: tonic::Request<crate::v1::MoveNamespaceRequest>,
+        ) -> std::result::Result<tonic::Response<crate::v1::Namespace>, tonic::Status>;
         async fn delete_namespace(
             &self,
             request: tonic::Request<crate::v1::DeleteNamespaceRequest>,
@@ -604,6 +610,51 @@ pub mod admin_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UpdateNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/airmail.v1.Admin/MoveNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct MoveNamespaceSvc<T: Admin>(pub Arc<T>);
+                    impl<
+                        T: Admin,
+                    > tonic::server::UnaryService<crate::v1::MoveNamespaceRequest>
+                    for MoveNamespaceSvc<T> {
+                        type Response = crate::v1::Namespace;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<crate::v1::MoveNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Admin>::move_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = MoveNamespaceSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -6,8 +6,8 @@ use crate::malformed::Malformed;
 use crate::values::{
     durability_from_wire, durability_to_wire, log_of, log_to_wire, narrow, need, storage_from_wire,
 };
-use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
-use airmail_model::{Durability, LogId, StorageName};
+use airmail_log::{AppendClock, Capabilities, Dedup, Numbering, StorageTraits};
+use airmail_model::{LogId, StorageName};
 use std::time::Duration;
 
 /// Everything that others may use of a node: see [`LogHomes`](airmail_link::LogHomes) for what follows from shards and homes.
@@ -30,8 +30,8 @@ pub struct Offer {
 pub struct OfferedStorage {
     /// Its name.
     pub name: StorageName,
-    /// The strongest durability that it has.
-    pub strongest: Durability,
+    /// What is known of it.
+    pub traits: StorageTraits,
 }
 
 impl Offer {
@@ -42,7 +42,9 @@ impl Offer {
         });
         let storages = self.storages.iter().map(|storage| link_v1::Storage {
             name: storage.name.as_str().to_owned(),
-            strongest: Some(durability_to_wire(storage.strongest)),
+            strongest: Some(durability_to_wire(storage.traits.strongest)),
+            topic_index: storage.traits.topic_index,
+            seal: storage.traits.seal,
         });
         link_v1::Welcome {
             version,
@@ -66,7 +68,11 @@ impl Offer {
         let storage = |storage: link_v1::Storage| {
             Ok(OfferedStorage {
                 name: storage_from_wire(&storage.name)?,
-                strongest: durability_from_wire(storage.strongest)?,
+                traits: StorageTraits {
+                    strongest: durability_from_wire(storage.strongest)?,
+                    topic_index: storage.topic_index,
+                    seal: storage.seal,
+                },
             })
         };
         Ok(Offer {

@@ -289,14 +289,16 @@ fn refusal() -> impl Strategy<Value = Refusal> {
 
 fn bounds() -> impl Strategy<Value = Bounds> {
     let numbers = (number(), number(), number());
-    (numbers, any::<u64>(), option::of(time()), any::<u64>()).prop_map(
-        |((first, next, reach), incarnation, first_time, bytes)| Bounds {
+    let kept = (option::of(time()), any::<u64>());
+    (numbers, any::<u64>(), kept, option::of(epoch())).prop_map(
+        |((first, next, reach), incarnation, (first_time, bytes), sealed)| Bounds {
             first,
             next,
             reach,
             incarnation: Incarnation(incarnation),
             first_time,
             bytes,
+            sealed,
         },
     )
 }

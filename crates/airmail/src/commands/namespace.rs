@@ -5,7 +5,7 @@ use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::Client;
 use airmail_model::quantity::{ByteSize, Span};
-use airmail_model::{Durability, Error, Namespace, Retention, StorageName};
+use airmail_model::{Durability, EarlierLogs, Error, Namespace, Retention, StorageName};
 use serde::Serialize;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -59,6 +59,18 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Move a namespace to another storage while it is used. What was published before stays where it is for as long as
+    /// retention keeps it
+    Move {
+        /// Its name
+        name: String,
+        /// Storage of the node that is to have the logs, by its name [default: the node's first]
+        #[arg(long, value_name = "NAME")]
+        storage: Option<StorageName>,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete a namespace, with everything in it
     Delete {
         /// Its name
@@ -81,8 +93,8 @@ pub struct Settings {
     /// Number of logs that the topics are spread over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub logs: Option<u16>,
-    /// Storage of the node that is to have the logs, by its name [default: the node's first]. Chosen when the
-    /// namespace is created, for ever
+    /// Storage of the node that is to have the logs, by its name [default: the node's first]. Changed by
+    /// `namespace move`
     #[arg(long, value_name = "NAME")]
     pub storage: Option<StorageName>,
 }
@@ -142,6 +154,33 @@ struct Shown<'a> {
     storage: &'a str,
     version: u64,
     map_epoch: u32,
+    /// Logs that are still kept where it was before.
+    earlier: Vec<Earlier<'a>>,
+}
+
+/// Logs of an earlier map as JSON.
+#[derive(Debug, Serialize)]
+struct Earlier<'a> {
+    storage: &'a str,
+    logs: u16,
+    map_epoch: u32,
+}
+
+fn earlier(earlier: &EarlierLogs) -> Earlier<'_> {
+    Earlier {
+        storage: earlier.storage.as_str(),
+        logs: earlier.logs,
+        map_epoch: earlier.epoch.0,
+    }
+}
+
+/// A storage as it is told: the first has no name.
+fn shown(storage: StorageName) -> String {
+    if storage.is_first() {
+        "the first storage".to_owned()
+    } else {
+        storage.to_string()
+    }
 }
 
 fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
@@ -158,6 +197,7 @@ fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
             storage: spec.storage.as_str(),
             version: namespace.version,
             map_epoch: namespace.epoch.0,
+            earlier: namespace.earlier.iter().map(earlier).collect(),
         };
         writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         return Ok(());
@@ -166,11 +206,19 @@ fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
     let time = time.map_or("forever".to_owned(), |time| Span(time).to_string());
     let bytes = spec.retention.bytes.map(ByteSize);
     let bytes = bytes.map_or("unbounded".to_owned(), |bytes| bytes.to_string());
-    let storage = if spec.storage.is_first() {
+    let mut storage = if spec.storage.is_first() {
         String::new()
     } else {
         format!("\tstorage {}", spec.storage)
     };
+    for earlier in &namespace.earlier {
+        let kept = format!(
+            "\tkept in {}: logs {}",
+            shown(earlier.storage),
+            earlier.logs
+        );
+        storage.push_str(&kept);
+    }
     writeln!(
         out,
         "{}\tid {}\tlogs {}\tretention {time}\tretention-bytes {bytes}\tdurability {}\tversion {}{storage}",
@@ -229,18 +277,22 @@ async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
             let held = present.spec.storage;
             if let Some(storage) = settings.storage.filter(|storage| *storage != held) {
                 let error = Error::unimplemented("namespace.storage").value(storage);
-                let held = if held.is_first() {
-                    "the first storage"
-                } else {
-                    held.as_str()
-                };
-                return Err(error.limit(held).into());
+                let limit = format!("{}; namespace move moves it", shown(held));
+                return Err(error.limit(limit).into());
             }
             let retention = settings.retention(present.spec.retention);
             let (logs, durability) = (settings.logs, settings.durability);
             let based_on = Some(present.version);
             let changed = admin.update(&name, logs, retention, durability, based_on);
             show(&changed.await?, json)
+        }
+        Action::Move {
+            name,
+            storage,
+            json,
+        } => {
+            let storage = storage.unwrap_or_default();
+            show(&admin.move_to(storage, &name, None).await?, json)
         }
         Action::Delete { name } => Ok(admin.delete(&name, None).await?),
     }

@@ -67,6 +67,7 @@ mod mailbox_postgres;
 mod measure;
 mod members;
 mod modes;
+mod moving;
 mod pages;
 mod peers;
 mod proof;

@@ -10,6 +10,7 @@
 //! - `isolation`: what goes on at half load while a subscriber, a gateway or a link stands still, or many catch up.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
+//! - `moving`: namespaces moved to another storage under load, and kills of either side meanwhile.
 //! - `collect`: brokers and collectors killed while records go from one Kafka cluster to another.
 //! - `sync`: an fdatasync that fails under a running node.
 //! - `hostile`: restored copies, missing and exchanged files, locks removed, strangers, in combinations.
@@ -32,6 +33,7 @@ mod isolation;
 mod kill;
 mod load;
 mod mailbox;
+mod moving;
 mod nodes;
 mod original;
 mod reading;

@@ -5,7 +5,7 @@ use super::*;
 use crate::catalog::commands::{Became, Met};
 use crate::catalog::fold::Dying;
 use crate::transcript::complaint;
-use airmail_model::LogId;
+use airmail_model::{LogId, LogIndex};
 
 /// A catalog with one command under way and one that waits.
 fn busy() -> Driver {
@@ -25,12 +25,8 @@ fn applied(at: u64) -> Met {
 }
 
 const DYING: Dying = Dying {
-    logs: 1,
     as_of: Sequence(1),
-    origin: Origin {
-        storage: StorageName::FIRST,
-        provisions: Provisions::NONE,
-    },
+    logs: Vec::new(),
 };
 
 fn rename(core: &mut CatalogCore) {
@@ -62,8 +58,12 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
         ("line", |c| c.current = None),
         ("line", |c| c.config.commands_max = 0),
         ("line", |c| {
+            let mut out = CatalogEffects::default();
+            c.config.provisions = true;
+            let change = create(7, "provisioned", 1);
+            let provisioned = c.provision(&change, &mut out);
             let current = c.current.as_mut().unwrap();
-            (current.is_provisioning, current.at) = (true, Some(Sequence(9)));
+            (current.provisioned, current.at) = (provisioned, Some(Sequence(9)));
         }),
         ("ready", |c| c.phase = Phase::Settling),
         ("ready", |c| {
@@ -167,13 +167,18 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
         let entry = core.snapshot.get(NamespaceId(1)).unwrap();
         let spec = entry.log_spec();
         let log = LogId::SYSTEM;
-        out.push(CatalogEffect::Order(Order::Open { log, spec }));
+        out.push(CatalogEffect::Order(Order::Open {
+            log,
+            spec,
+            seal: None,
+        }));
     });
     assert!(open.starts_with("orders: "), "{open}");
     let delete = step_complaint(|_, out| {
         let namespace = NamespaceId(1);
         out.push(CatalogEffect::Order(Order::Delete {
             namespace,
+            first: LogIndex(0),
             logs: 2,
             as_of: Sequence(1),
             origin: Origin::default(),

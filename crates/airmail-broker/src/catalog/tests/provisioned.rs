@@ -36,7 +36,7 @@ fn a_namespace_is_provisioned_for_in_the_storage_that_it_names() {
     let mut driver = provisioning();
     let fast = StorageName::new("fast").expect("a name");
     let storages = &mut driver.core.config.storages;
-    storages.insert(fast, Durability::MEMORY);
+    storages.insert(fast, in_memory());
     let mut command = create_command("orders");
     if let Command::CreateNamespace { storage, .. } = &mut command {
         *storage = fast;

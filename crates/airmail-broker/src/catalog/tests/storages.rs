@@ -10,7 +10,7 @@ fn fast() -> StorageName {
 fn with_fast() -> Driver {
     let mut driver = Driver::ready();
     let storages = &mut driver.core.config.storages;
-    storages.insert(fast(), Durability::MEMORY);
+    storages.insert(fast(), in_memory());
     driver
 }
 
@@ -156,6 +156,7 @@ fn a_namespace_whose_storage_is_missing_is_deleted_and_its_logs_when_the_storage
     driver.write(4, &deletion);
     let order = Order::Delete {
         namespace: NamespaceId(2),
+        first: LogIndex(0),
         logs: 1,
         as_of: Sequence(4),
         origin: Origin {
@@ -174,5 +175,5 @@ fn a_namespace_whose_storage_is_missing_is_deleted_and_its_logs_when_the_storage
     driver.settle(1);
     driver.settle(2);
     let id = NamespaceId(2);
-    assert_eq!(driver.appended(), [Change::Purged { id }]);
+    assert_eq!(driver.appended(), [Change::Purged { id, epoch: None }]);
 }

@@ -141,7 +141,7 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
 fn read_append(word: &str) -> Option<SystemAppend> {
     match word {
         "command" => Some(SystemAppend::Command),
-        "purge" => Some(SystemAppend::Purge),
+        "purge" => Some(SystemAppend::Note),
         _ => None,
     }
 }
@@ -151,6 +151,12 @@ fn read_command(line: &str) -> Option<Command> {
         Some(create_command(name))
     } else if let Some([name]) = parts("delete {}", line) {
         Some(delete_command(name))
+    } else if let Some([name, storage]) = parts("move {} to {}", line) {
+        Some(Command::MoveNamespace {
+            name: name.into(),
+            storage: StorageName::new(storage)?,
+            based_on: None,
+        })
     } else {
         let [name, time_ms] = parts("keep messages of {} for {} ms", line)?;
         Some(update_command(name, time_ms.parse().ok()?))
@@ -182,12 +188,43 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     ) {
         let (id, version) = (id.parse().ok()?, version.parse().ok()?);
         update(id, version, time_ms.parse().ok()?)
+    } else if let Some(change) = read_move(line) {
+        change
     } else {
         let [id] = parts("nothing is left of namespace {}", line)?;
         let id = NamespaceId(id.parse().ok()?);
-        Change::Purged { id }
+        Change::Purged { id, epoch: None }
     };
     change.to_batch(Wall(1), u8::MAX).ok()
+}
+
+/// A move, and what becomes of the logs before it.
+fn read_move(line: &str) -> Option<Change> {
+    let (line, provisions) = match parts("{}, of provisions {}", line) {
+        Some([line, provisions]) => (line, read_provisions(provisions)?),
+        None => (line, Provisions::NONE),
+    };
+    if let Some([id, storage, version]) = parts("move namespace {} to {}, as of version {}", line) {
+        return Some(Change::Move {
+            id: NamespaceId(id.parse().ok()?),
+            based_on: version.parse().ok()?,
+            storage: StorageName::new(storage)?,
+            provisions,
+        });
+    }
+    if let Some([epoch, id, ends]) = parts("map {} of namespace {} is retired: {}", line) {
+        let end = |end: &str| end.strip_prefix("before ")?.parse().ok().map(Sequence);
+        return Some(Change::Retired {
+            id: NamespaceId(id.parse().ok()?),
+            epoch: MapEpoch(epoch.parse().ok()?),
+            ends: ends.split(", ").map(end).collect::<Option<_>>()?,
+        });
+    }
+    let [epoch, id] = parts("nothing is left of map {} of namespace {}", line)?;
+    Some(Change::Purged {
+        id: NamespaceId(id.parse().ok()?),
+        epoch: Some(MapEpoch(epoch.parse().ok()?)),
+    })
 }
 
 fn read_logs(logs: &str) -> Option<u16> {
@@ -219,18 +256,29 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
             let provisions = show_provisions(&origin.provisions);
             format!("to the tower: withdraw {provisions} from namespace {id} with its {logs}")
         }
-        CatalogEffect::Order(Order::Open { log, spec }) => {
-            format!("to the tower: open log {log}, {}", show_spec(spec))
+        CatalogEffect::Order(Order::Open { log, spec, seal }) => {
+            let seal = seal.map(|next| format!(", and seal it for map {next}"));
+            let (spec, seal) = (show_spec(spec), seal.unwrap_or_default());
+            format!("to the tower: open log {log}, {spec}{seal}")
         }
         CatalogEffect::Order(Order::Delete {
             namespace,
+            first,
             logs,
             origin,
             ..
         }) => {
-            let logs = show_logs(*logs);
             let of = show_of(&origin.provisions);
-            format!("to the tower: delete namespace {namespace} with its {logs}{of}")
+            let from = match first.0 {
+                0 => String::new(),
+                first => format!(" from {first} on"),
+            };
+            if core.snapshot().get(*namespace).is_some() {
+                let logs = show_logs(*logs);
+                return format!("to the tower: delete {logs}{from} of namespace {namespace}{of}");
+            }
+            let logs = show_logs(*logs);
+            format!("to the tower: delete namespace {namespace} with its {logs}{from}{of}")
         }
         CatalogEffect::Answer { id, result } => {
             format!("to client {}: {}", id.0, show_result(result))
@@ -301,7 +349,27 @@ fn show_change(change: &Change) -> String {
         Change::Delete { id, based_on } => {
             format!("delete namespace {id}, as of version {based_on}")
         }
-        Change::Purged { id } => format!("nothing is left of namespace {id}"),
+        Change::Purged { id, epoch: None } => format!("nothing is left of namespace {id}"),
+        Change::Purged {
+            id,
+            epoch: Some(epoch),
+        } => format!("nothing is left of map {epoch} of namespace {id}"),
+        Change::Move {
+            id,
+            based_on,
+            storage,
+            provisions,
+        } => {
+            let of = show_of(provisions);
+            format!("move namespace {id} to {storage}, as of version {based_on}{of}")
+        }
+        Change::Retired { id, epoch, ends } => {
+            let ends: Vec<String> = ends.iter().map(|end| format!("before {end}")).collect();
+            format!(
+                "map {epoch} of namespace {id} is retired: {}",
+                ends.join(", ")
+            )
+        }
         Change::Raise { version } => format!("commands up to version {version} count"),
     }
 }

@@ -15,7 +15,7 @@ fn the_first_command_that_needs_a_later_version_raises_log_0_in_its_own_batch() 
         change
     };
     let mut driver = Driver::ready();
-    driver.core.config.strongest.copies = 2;
+    driver.core.config.first.strongest.copies = 2;
     driver.ask(7, create_command("orders"));
     let (raise, orders) = (Change::Raise { version: 2 }, copied(2, "orders"));
     assert_eq!(driver.appended(), [raise, orders.clone()]);
@@ -48,7 +48,7 @@ fn a_log_0_of_a_later_version_is_served_as_far_as_it_is_read_and_not_changed() {
         assert!(driver.core.is_ready());
         let failure = driver.core.failure().map(ToString::to_string);
         let failure = failure.expect("it says why it takes no command");
-        assert!(failure.contains("commands of version 5"), "{failure}");
+        assert!(failure.contains("commands of version 6"), "{failure}");
         assert!(driver.core.snapshot().by_name("default").is_some());
         driver.ask(7, create_command("orders"));
         assert_eq!(driver.answers(), [(7, Err(ErrorCode::StorageFailed))]);

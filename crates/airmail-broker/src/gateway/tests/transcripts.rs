@@ -18,8 +18,8 @@ use airmail_model::frame::{
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Durability, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Position,
-    Provisions, Retention, Sequence, StorageName, TopicName, Wall,
+    AppendTime, Durability, Incarnation, LogIndex, MapEpoch, Mono, Namespace, NamespaceSpec, Now,
+    Position, Provisions, Retention, Sequence, StorageName, TopicName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -253,6 +253,8 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
             },
             version: 1,
             epoch: MapEpoch(1),
+            first_log: LogIndex(0),
+            earlier: Vec::new(),
         };
         catalog.put(Entry::new(namespace, Provisions::NONE, Sequence(1)));
     } else if !["there is no namespace", "nothing is known yet"].contains(&line) {

@@ -19,8 +19,8 @@ use airmail_model::frame::{
     SubscriptionId,
 };
 use airmail_model::{
-    Durability, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Provisions, Retention, Sequence,
-    StorageName, TopicName, Wall,
+    Durability, LogIndex, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Provisions, Retention,
+    Sequence, StorageName, TopicName, Wall,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -106,7 +106,11 @@ impl QueuedLink {
             storage: StorageName::FIRST,
             provisions: Provisions::NONE,
         };
-        self.tower(TowerInput::Order(Order::Open { log: LOG, spec }));
+        self.tower(TowerInput::Order(Order::Open {
+            log: LOG,
+            spec,
+            seal: None,
+        }));
         let mut catalog = Catalog::default();
         let namespace = Namespace {
             id: NAMESPACE,
@@ -119,6 +123,8 @@ impl QueuedLink {
             },
             version: 1,
             epoch: MapEpoch(1),
+            first_log: LogIndex(0),
+            earlier: Vec::new(),
         };
         catalog.put(Entry::new(namespace, Provisions::NONE, Sequence(1)));
         self.gateway(GatewayInput::Namespaces {

@@ -268,14 +268,17 @@ impl Tower {
     fn narrow(&mut self, reader: ReaderKey, out: &mut TowerEffects) {
         let one = self.readers[reader].only_topic();
         let is_wide = self.readers[reader].topic.is_none() && !self.sweeps(reader);
-        if let Some(topic) = one.filter(|_| is_wide && self.capabilities.topic_index) {
+        if let Some(topic) =
+            one.filter(|_| is_wide && self.has_topic_index(self.readers[reader].log))
+        {
             self.exchange(reader, Some(topic), out);
         }
     }
 
     /// Begins to read for one who waits, and for who is near.
     fn begin_reader(&mut self, key: MemberKey, out: &mut TowerEffects) {
-        let topic = Some(self.members[key].topic).filter(|_| self.capabilities.topic_index);
+        let member = &self.members[key];
+        let topic = Some(member.topic).filter(|_| self.has_topic_index(member.log));
         let reader = self.start_reader(key, topic, out);
         self.pick_up(reader);
         self.widen(reader, out);

@@ -16,7 +16,9 @@ use crate::transcript::{
 use airmail_log::{
     AppendClock, Call, Completion, GapWhy, LogSpec, Origin, ReaderId, Refusal, ScopeFilter, Tag,
 };
-use airmail_model::{AppendTime, Durability, Extent, LogId, LogIndex, Mono, Now, Sequence, Wall};
+use airmail_model::{
+    AppendTime, Durability, Extent, LogId, LogIndex, MapEpoch, Mono, Now, Sequence, Wall,
+};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -168,7 +170,16 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
         });
     }
     Some(match line {
-        "open the log" => TowerInput::Order(Order::Open { log: LOG, spec }),
+        "open the log" => TowerInput::Order(Order::Open {
+            log: LOG,
+            spec,
+            seal: None,
+        }),
+        "open the log and seal it for map 2" => TowerInput::Order(Order::Open {
+            log: LOG,
+            spec,
+            seal: Some(MapEpoch(2)),
+        }),
         "provision for namespace 1 with its 1 log" => TowerInput::Provision {
             log: LOG,
             logs: 1,
@@ -182,9 +193,14 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
                 ..Origin::default()
             },
         },
-        "open the other log" => TowerInput::Order(Order::Open { log: OTHER, spec }),
+        "open the other log" => TowerInput::Order(Order::Open {
+            log: OTHER,
+            spec,
+            seal: None,
+        }),
         "delete namespace 1 with its 1 log" => TowerInput::Order(Order::Delete {
             namespace: NAMESPACE,
+            first: LogIndex(0),
             logs: 1,
             as_of: Sequence(2),
             origin: Origin::default(),
@@ -348,6 +364,7 @@ fn show_catalog(input: &CatalogInput) -> String {
             Ok(()) => format!("a log of namespace {namespace} is done"),
             Err(error) => format!("a log of namespace {namespace} is not done: {error}"),
         },
+        CatalogInput::Emptied { end, .. } => format!("the log is empty, and ends before {end}"),
         CatalogInput::Retry => "try again".to_owned(),
         CatalogInput::Provisioned(Ok(provisions)) => {
             format!("provisions are {}", show_provisions(provisions))

@@ -161,5 +161,6 @@ pub(super) fn bounds(log: &Log) -> Bounds {
         incarnation: log.incarnation,
         first_time: None,
         bytes: 0,
+        sealed: None,
     }
 }

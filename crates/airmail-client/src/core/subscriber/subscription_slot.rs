@@ -98,9 +98,13 @@ impl SubscriptionSlot {
         }
     }
 
-    /// Gives the first number that it still wants of a log's life; `None` if the node decides that.
+    /// Gives the first number that it still wants of a log's life; `None` if the node decides that, as where it has
+    /// been given all of a log that has ended, and goes on in another.
     pub(super) fn expected(&self, log: LogId, incarnation: Incarnation) -> Option<Sequence> {
         let same = |at: &&LogPosition| at.log == log && at.incarnation == incarnation;
+        if self.log_position.is_some_and(|at| at.log != log) {
+            return None;
+        }
         match (self.start.as_deref(), &self.log_position) {
             (Some(Start::Sequence(sequence)), _) => Some((*sequence).max(Sequence::FIRST)),
             (_, Some(at)) => Some(at).filter(same).map(|at| at.next),

@@ -8,7 +8,7 @@ use super::{Services, principal_of};
 use crate::metrics::Snapshot;
 use airmail_broker::{Action, Command, Outcome, Principal};
 use airmail_log::ClockState;
-use airmail_model::{Error, ErrorCode, Namespace};
+use airmail_model::{Error, ErrorCode, Namespace, StorageName};
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
 use airmail_proto::server::admin_server::Admin;
 use airmail_proto::v1;
@@ -61,6 +61,21 @@ impl Services {
             retention: spec.retention,
             durability: spec.durability,
             storage: spec.storage,
+            based_on: (request.based_on > 0).then_some(request.based_on),
+        };
+        self.change(&principal, command).await
+    }
+
+    async fn move_to(
+        &self,
+        request: Request<v1::MoveNamespaceRequest>,
+    ) -> Result<v1::Namespace, Error> {
+        let principal = principal_of(&request)?;
+        let request = request.into_inner();
+        self.handle().check_up()?;
+        let command = Command::MoveNamespace {
+            name: request.name,
+            storage: StorageName::or_first(&request.storage, "namespace.storage")?,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         self.change(&principal, command).await
@@ -183,6 +198,14 @@ impl Admin for Services {
     ) -> Result<Response<v1::Namespace>, Status> {
         let call = self.call("UpdateNamespace");
         Self::answer(&call, self.update(request).await)
+    }
+
+    async fn move_namespace(
+        &self,
+        request: Request<v1::MoveNamespaceRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("MoveNamespace");
+        Self::answer(&call, self.move_to(request).await)
     }
 
     async fn get_flow(

@@ -57,7 +57,7 @@ pub(super) async fn stream(
             0 => u64::MAX,
             limit => limit,
         },
-        begun: false,
+        begun: None,
         ended: false,
     }))
 }
@@ -69,7 +69,8 @@ struct History {
     call: Call,
     /// Messages still to be sent.
     left: u64,
-    begun: bool,
+    /// The log that it was last told to be in.
+    begun: Option<LogId>,
     ended: bool,
 }
 
@@ -112,12 +113,12 @@ impl History {
         }
     }
 
-    /// Where it begins, for whoever makes positions. Told once.
+    /// Where it begins, for whoever makes positions. Told once for each log that it goes over.
     fn begin(&mut self, log: LogId, incarnation: Incarnation, next: Sequence) -> Step {
         if let Format::Plain(plain) = &mut self.format {
             plain.note_life(log, incarnation);
         }
-        if std::mem::replace(&mut self.begun, true) {
+        if self.begun.replace(log) == Some(log) {
             return Step::Skip;
         }
         let epoch = self.door.epoch_of(log.namespace);

@@ -8,7 +8,7 @@ use super::reading;
 use super::stamp::Stamp;
 use super::victim::{self, Victim};
 use airmail_client::{Client, Error, ErrorCode, Position, Start};
-use airmail_model::{Limits, Message, TopicName};
+use airmail_model::{Limits, LogId, Message, TopicName};
 use airmail_testkit::waiting::{Waiting, alive, waiting};
 use following::{Follower, Following, Seen};
 use parking_lot::Mutex;
@@ -46,8 +46,8 @@ pub(crate) struct Topic {
 pub(crate) struct Tally {
     /// Number of messages handed to the SDK, by (publisher, topic).
     sent: Mutex<BTreeMap<(u32, u32), u64>>,
-    /// Numbers that single messages were acknowledged under, where the storage knows that there is no other.
-    numbered: Mutex<BTreeMap<Stamp, u64>>,
+    /// Log and number that single messages were acknowledged under, where the storage knows that there is no other.
+    numbered: Mutex<BTreeMap<Stamp, (LogId, u64)>>,
     /// Messages acknowledged.
     pub(crate) acknowledged: AtomicU64,
     /// Messages received, by all subscribers.
@@ -138,8 +138,8 @@ impl Tally {
             .collect()
     }
 
-    /// The number that this message was acknowledged under, if it was sent singly.
-    fn number_of(&self, stamp: Stamp) -> Option<u64> {
+    /// Log and number that this message was acknowledged under, if it was sent singly.
+    fn place_of(&self, stamp: Stamp) -> Option<(LogId, u64)> {
         self.numbered.lock().get(&stamp).copied()
     }
 }
@@ -394,7 +394,7 @@ impl Load {
             let read = self.runtime.block_on(reading::history(&client, topic));
             let sent = self.tally.sent_to(topic.index);
             let mut next: BTreeMap<u32, u64> = sent.keys().map(|one| (*one, 0)).collect();
-            for (number, stamp) in &read.messages {
+            for ((number, stamp), log) in read.messages.iter().zip(&read.logs) {
                 let expected = next.entry(stamp.publisher).or_insert(u64::MAX);
                 let place = format!("{topic:?} number {number}: {stamp:?}, not {expected}");
                 assert!(stamp.number >= *expected, "{place}");
@@ -404,10 +404,10 @@ impl Load {
                     .are_unknown(stamp.publisher, topic.index, skipped);
                 assert!(unknown, "{place}");
                 *expected = stamp.number + 1;
-                let acknowledged = self.tally.number_of(*stamp);
+                let acknowledged = self.tally.place_of(*stamp);
                 assert!(
-                    acknowledged.is_none_or(|acknowledged| acknowledged == *number),
-                    "{stamp:?} is number {number}, and was acknowledged as {acknowledged:?}"
+                    acknowledged.is_none_or(|acknowledged| acknowledged == (*log, *number)),
+                    "{stamp:?} is number {number} of {log}, and was acknowledged as {acknowledged:?}"
                 );
             }
             for (publisher, sent) in sent {

@@ -11,9 +11,11 @@ use std::ops::RangeInclusive;
 pub(crate) struct History {
     /// Number and stamp of each message.
     pub(crate) messages: Vec<(u64, Stamp)>,
+    /// Log of each message: a topic has another one since its namespace was moved.
+    pub(crate) logs: Vec<LogId>,
     /// The numbers that it said are lost.
     pub(crate) lost: Vec<RangeInclusive<u64>>,
-    /// Its log, if it has any message.
+    /// The log of the last message, if it has any.
     pub(crate) log: Option<LogId>,
 }
 
@@ -22,7 +24,7 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
     let mut read = History::default();
     let request = client.history(&topic.name).namespace(topic.namespace);
     let mut history = request.open().unwrap();
-    let mut last = 0;
+    let (mut last, mut begins_next) = (0, false);
     loop {
         let item = history.next().await;
         let item =
@@ -32,6 +34,17 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
             Some(Item::Message(message)) => (message.sequence.0, message.sequence.0),
             Some(Item::Gap(gap)) => (gap.first.0, gap.last.0),
         };
+        let log = match &item {
+            Some(Item::Message(message)) => Some(message.position().logs[0].log),
+            _ => None,
+        };
+        // A gap does not say its log; one from the first number on is at the beginning of the next.
+        let is_next_log =
+            log.is_some_and(|log| read.log.is_some_and(|before| log > before)) && !begins_next;
+        if is_next_log || log.is_none() && first == 1 && last > 0 {
+            last = 0;
+        }
+        begins_next = log.is_none() && first == 1;
         assert!(first > last, "{topic:?}: {first} after {last}");
         last = next;
         match item {
@@ -40,7 +53,9 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
                 let stamp = stamp.filter(|stamp| stamp.topic == topic.index);
                 let payload = &message.payload;
                 let stamp = stamp.unwrap_or_else(|| panic!("never published: {first} {payload:?}"));
-                read.log = Some(message.position().logs[0].log);
+                assert!(read.log <= log, "{topic:?}: {log:?} after {:?}", read.log);
+                read.log = log;
+                read.logs.extend(log);
                 read.messages.push((first, stamp));
             }
             Some(Item::Gap(gap)) => match gap.reason {

@@ -33,6 +33,15 @@ pub(crate) fn client(addresses: &str) -> ClientBuilder {
         })
 }
 
+/// Runs a node and kills it after `delay`, wherever it is by then.
+pub(crate) fn run_and_kill(mut command: Command, delay: Duration) {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child: Child = child.unwrap();
+    thread::sleep(delay);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// A data directory, and the address of whichever node runs on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Victim {
@@ -64,12 +73,7 @@ impl Victim {
 
     /// Starts a node and kills it after `delay`, wherever it is by then.
     pub(crate) fn start_and_kill(&self, delay: Duration) {
-        let mut command = self.command();
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut child: Child = child.unwrap();
-        thread::sleep(delay);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        run_and_kill(self.command(), delay);
     }
 
     /// Settings of a client of it.

@@ -43,9 +43,13 @@ impl LogQueue {
                 self.fenced = Some(error.clone());
                 self.fail_all(&error, out)
             }
-            ErrorCode::MapStale | ErrorCode::LogSealed
-                if self.batches.iter().any(|b| b.attempt_lost) =>
-            {
+            ErrorCode::LogSealed => {
+                // Its storage knows each batch that it has: no attempt at this one was stored, or ever will be.
+                self.batches[at].attempt_lost = false;
+                self.pause(until, false);
+                0
+            }
+            ErrorCode::MapStale if self.batches.iter().any(|b| b.attempt_lost) => {
                 // An attempt under the old map may have been stored, and cannot be asked for again.
                 // A batch behind this one whose attempt was lost fails when the rest gets new
                 // numbers.

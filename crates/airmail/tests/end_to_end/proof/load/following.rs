@@ -30,7 +30,8 @@ pub(super) struct Seen {
     pub(super) may_skip: bool,
     /// Numbers that did not come, by publisher.
     pub(super) skipped: Vec<(u32, Range<u64>)>,
-    pub(super) last: u64,
+    /// Index of the log, and number, of the last message.
+    pub(super) last: (u16, u64),
     pub(super) waits: Waits,
 }
 
@@ -44,8 +45,14 @@ pub(crate) struct Saved {
 
 impl Seen {
     /// Takes a message; gives its fault, if it has one.
-    fn take(&mut self, topic: &Topic, sequence: u64, payload: &[u8]) -> Result<Stamp, String> {
-        let place = format!("{}/{} number {sequence}", topic.namespace, topic.name);
+    fn take(
+        &mut self,
+        topic: &Topic,
+        (log, sequence): (u16, u64),
+        payload: &[u8],
+    ) -> Result<Stamp, String> {
+        let name = format!("{}/{}", topic.namespace, topic.name);
+        let place = format!("{name} number {sequence} of log {log}");
         let Some(stamp) = Stamp::read(payload) else {
             return Err(format!(
                 "{place}: a payload that was never published: {payload:?}"
@@ -54,10 +61,14 @@ impl Seen {
         if stamp.topic != topic.index {
             return Err(format!("{place}: a message of another topic: {stamp:?}"));
         }
-        if sequence <= self.last {
-            return Err(format!("{place}: after number {}: {stamp:?}", self.last));
+        // The logs after a move have indexes above those before.
+        if (log, sequence) <= self.last {
+            let (log, number) = self.last;
+            return Err(format!(
+                "{place}: after number {number} of log {log}: {stamp:?}"
+            ));
         }
-        self.last = sequence;
+        self.last = (log, sequence);
         let first = if self.from_the_end { stamp.number } else { 0 };
         let next = self.next.entry(stamp.publisher).or_insert(first);
         if stamp.number < *next || stamp.number > *next && !self.may_skip {
@@ -123,7 +134,9 @@ impl Following {
         match item {
             Ok(Some(Item::Message(message))) => {
                 let mut seen = self.seen.lock();
-                seen.take(&self.topic, message.sequence.0, &message.payload)?;
+                let log = message.position().logs[0].log.index.0;
+                let place = (log, message.sequence.0);
+                seen.take(&self.topic, place, &message.payload)?;
                 seen.waits.come();
                 self.tally.received.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -131,7 +144,7 @@ impl Following {
             // Under `os`, an unclean stop leaves numbers that nobody used or ever will: whether
             // messages are missing, their own numbers tell.
             Ok(Some(Item::Gap(gap))) if self.topic.reserves && gap.reason == GapReason::Loss => {
-                self.seen.lock().last = gap.last.0;
+                self.seen.lock().last.1 = gap.last.0;
                 Ok(())
             }
             other => Err(format!("{:?}: was told {other:?}", self.topic)),
@@ -157,21 +170,22 @@ fn what_comes_twice_out_of_order_or_after_a_loss_is_found() {
         stamp.payload()
     };
     let mut seen = Seen::default();
-    assert!(seen.take(&topic, 10, &payload(0, 0)).is_ok());
-    assert!(seen.take(&topic, 12, &payload(1, 0)).is_ok());
-    for (sequence, number, other, why) in [
-        (13, 1, 0, "twice or reordered"),
-        (14, 3, 0, "after a loss"),
-        (12, 2, 0, "after number"),
-        (15, 2, 7, "another topic"),
+    assert!(seen.take(&topic, (1, 10), &payload(0, 0)).is_ok());
+    assert!(seen.take(&topic, (1, 12), &payload(1, 0)).is_ok());
+    for (place, number, other, why) in [
+        ((1, 13), 1, 0, "twice or reordered"),
+        ((1, 14), 3, 0, "after a loss"),
+        ((1, 12), 2, 0, "after number"),
+        ((0, 13), 2, 0, "after number"),
+        ((1, 15), 2, 7, "another topic"),
     ] {
-        let wrong = seen.clone().take(&topic, sequence, &payload(number, other));
+        let wrong = seen.clone().take(&topic, place, &payload(number, other));
         assert!(wrong.is_err_and(|wrong| wrong.contains(why)), "{why}");
     }
     let mut hit = payload(2, 0).to_vec();
     hit[40] ^= 1;
     assert!(
-        seen.take(&topic, 13, &hit)
+        seen.take(&topic, (2, 1), &hit)
             .is_err_and(|wrong| wrong.contains("never published"))
     );
 }

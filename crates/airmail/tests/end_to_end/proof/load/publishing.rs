@@ -95,8 +95,8 @@ impl Publishing {
                     tally.stored(stamp.publisher, 1);
                     // Else it may be that of a copy which no reader is given.
                     if published.exact {
-                        let number = published.sequence.0;
-                        tally.numbered.lock().insert(stamp, number);
+                        let place = (published.log, published.sequence.0);
+                        tally.numbered.lock().insert(stamp, place);
                     }
                 }
                 Err(error) => tally.failed(stamp, 1, Some(&error)),

@@ -1,0 +1,451 @@
+//! Succession: where a log ends for ever, because its namespace was moved, its topics go on in the logs of the next map.
+//!
+//! - A subscription goes on in the successor when it has been given all up to its log's end, and not before: live ones
+//!   when the tail has got there, others when they have been read for up to there. Where the successor is not known or
+//!   not open here, it waits for that.
+//! - What begins with the oldest, at a time or at a position begins in the log that has it, and goes on from there.
+//!   What begins with the latest begins in the log that takes publishes, wherever that is by now. A number is counted in
+//!   that log, too.
+//! - An end that was asked for is an end of the log that took publishes then; a number, of the one that it begins in.
+//! - A log of an earlier map that is no more has left where it ended: a position in it is told what retention took.
+//! - Publishes with the present map are taken when every log of the maps before is known to have ended, so that no
+//!   message of a topic stands before an earlier one of it.
+
+use super::behind::{Begin, BehindState, End};
+use super::log::LogState;
+use super::{Gateway, GatewayEffects, Namespaces};
+use crate::catalog::Entry;
+use crate::keys::{BehindKey, LogKey, SubKey};
+use crate::link::{Question, ToTower};
+use airmail_model::frame::{Channel, GapReason, Reply, State, Until};
+use airmail_model::position::LogPosition;
+use airmail_model::{Error, Lane, LogId, NamespaceId, Sequence, TopicHash};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Namespaces with logs that are not known to have ended, though a newer map is there: one such log of each.
+#[derive(Debug, Default)]
+pub(super) struct Moving(BTreeMap<NamespaceId, LogId>);
+
+impl Moving {
+    /// A log of an earlier map of a namespace that may still take publishes.
+    pub(super) fn unsealed(&self, namespace: NamespaceId) -> Option<LogId> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&namespace).copied()
+    }
+}
+
+impl Gateway {
+    /// The catalog has told which namespaces there are, and in which logs.
+    pub(super) fn namespaces_told(&mut self, told: Namespaces, out: &mut GatewayEffects) {
+        let is_same = Arc::ptr_eq(&told.catalog, &self.namespaces.catalog);
+        self.namespaces = told;
+        if is_same {
+            return;
+        }
+        self.moving.0.clear();
+        let catalog = Arc::clone(self.catalog());
+        for entry in catalog.iter().filter(|entry| !entry.earlier.is_empty()) {
+            self.look_for_unsealed(entry, None);
+        }
+        self.wake_successors(out);
+    }
+
+    /// Notes a log of a namespace's earlier maps that is not known to have ended, if there is one, from this log on.
+    fn look_for_unsealed(&mut self, entry: &Entry, from: Option<LogId>) {
+        let kept = entry.earlier.iter().filter(|earlier| earlier.is_kept());
+        let mut logs = kept
+            .flat_map(|earlier| earlier.map.logs(Lane::Normal))
+            .filter(|log| from.is_none_or(|from| *log >= from));
+        let id = entry.namespace.id;
+        match logs.find(|log| !self.has_ended(*log)) {
+            Some(log) => _ = self.moving.0.insert(id, log),
+            None => _ = self.moving.0.remove(&id),
+        }
+    }
+
+    fn has_ended(&self, log: LogId) -> bool {
+        let key = self.logs.find(log);
+        key.is_some_and(|key| self.logs[key].ended.is_some())
+    }
+
+    /// The tower has told that a log ends there for ever.
+    pub(super) fn log_sealed(&mut self, log: LogId, end: Sequence, out: &mut GatewayEffects) {
+        let Some(key) = self.logs.find(log) else {
+            // Input: a log that was deleted meanwhile.
+            return;
+        };
+        self.logs[key].ended = Some(end);
+        if self.moving.unsealed(log.namespace) == Some(log)
+            && let Some(entry) = self.catalog().get(log.namespace).cloned()
+        {
+            self.look_for_unsealed(&entry, Some(log));
+        }
+        self.leave_ended(key, out);
+    }
+
+    /// Lets everyone at a tail go on in the logs after it, if it has got to its log's end.
+    pub(super) fn leave_ended(&mut self, log: LogKey, out: &mut GatewayEffects) {
+        let tail = &self.logs[log].tail;
+        let Some(end) = self.logs[log]
+            .ended
+            .filter(|end| tail.is_attached && tail.next >= *end)
+        else {
+            // Input: a log that goes on, or a tail that has not got to its end.
+            return;
+        };
+        for sub in tail.everyone(&self.subs) {
+            let key = self.take_off_quietly(sub, end);
+            self.go_on_behind(key, out);
+        }
+        let tail = &self.logs[log].tail;
+        let waiting = tail.waiting.iter().map(|(_, key)| *key);
+        let waiting: Vec<BehindKey> = waiting
+            .chain(tail.timed.iter().map(|(_, key)| *key))
+            .collect();
+        for key in waiting {
+            self.lift(key);
+            self.go_on_behind(key, out);
+        }
+        self.rest_tail(log, out);
+    }
+
+    /// Has one that has got to its log's end begin in the next one, with what comes first there and is for it.
+    pub(super) fn go_on_behind(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let begin = match self.behind[key].not_before {
+            Some(time) => Begin::Time(time),
+            None => Begin::At(Sequence::FIRST),
+        };
+        self.go_to_successor(key, begin, out);
+    }
+
+    /// Has one that is done with its log, and waits for nothing, begin so in the log after it.
+    pub(super) fn go_to_successor(
+        &mut self,
+        key: BehindKey,
+        begin: Begin,
+        out: &mut GatewayEffects,
+    ) {
+        let behind = &self.behind[key];
+        let (log, topic, until) = (behind.log, behind.topic, behind.until);
+        let id = self.logs[log].id;
+        let end = self.logs[log].ended.unwrap_or(behind.at);
+        let entry = self.catalog().get(id.namespace).cloned();
+        let next = entry.as_ref().and_then(|entry| entry.successor(id, topic));
+        let is_last =
+            |until: End| until.log == id || next.is_some_and(|next| next.index > until.log.index);
+        if behind.asked_until.is_none() && until.is_some_and(is_last) {
+            self.tell_detached(key, out);
+            return self.complete(key, end, out);
+        }
+        let Some((entry, next)) = entry.zip(next) else {
+            // Input: a log that another shard knows to be sealed; the command that says so comes.
+            return self.await_successor(key, begin, out);
+        };
+        let retired = entry.earlier_of(next).and_then(|of| of.retired_end(next));
+        if let Some(end) = retired {
+            return self.pass_retired(key, next, end, (&entry, begin), out);
+        }
+        match self.find_open(next) {
+            Some(next) => self.begin_in(key, next, begin, out),
+            None => self.await_successor(key, begin, out),
+        }
+    }
+
+    /// Lets one pass a log that is no more, and that ended there, and begin in the one after it.
+    fn pass_retired(
+        &mut self,
+        key: BehindKey,
+        log: LogId,
+        end: Sequence,
+        (entry, begin): (&Entry, Begin),
+        out: &mut GatewayEffects,
+    ) {
+        let behind = &self.behind[key];
+        let (sub, topic) = (behind.sub, behind.topic);
+        let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
+        if end > Sequence::FIRST && !is_new {
+            let place = LogPosition {
+                log,
+                incarnation: airmail_model::Incarnation(0),
+                next: Sequence::FIRST,
+            };
+            self.tell_retired(sub, place, end, out);
+        }
+        let after = entry
+            .maps()
+            .filter(|map| map.logs(log.lane).all(|of| of > log));
+        let mut after = after.map(|map| map.log(topic, log.lane));
+        let next = after.find_map(|log| self.find_open(log));
+        match next {
+            Some(next) => self.begin_in(key, next, begin, out),
+            None => self.await_successor(key, begin, out),
+        }
+    }
+
+    /// Tells a subscription's client that retention has taken a log's numbers from a place in it on, up to where it ended.
+    pub(super) fn tell_retired(
+        &mut self,
+        sub: SubKey,
+        place: LogPosition,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let LogPosition {
+            log,
+            incarnation,
+            next,
+        } = place;
+        let state = State::Detached {
+            log,
+            incarnation,
+            next,
+            resumed: false,
+        };
+        self.tell_status(sub, state, out);
+        let of = &self.subs[sub];
+        let gap = Reply::Gap {
+            channel: Channel::Detached(of.id, of.generation),
+            log,
+            previous: next.before(),
+            last: end.before(),
+            why: GapReason::Retention,
+        };
+        out.reply(self.sessions[of.session].id, gap);
+        self.stats.gap(GapReason::Retention);
+    }
+
+    /// Has one wait until it is known here which log goes on with its topic, and that is open.
+    fn await_successor(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
+        let (log, sub) = (self.behind[key].log, self.behind[key].sub);
+        if self.logs[log].state == LogState::Closed {
+            // What is waited for would be forgotten with the log.
+            let error = self.busy("log").value(self.logs[log].id);
+            return self.end_with(sub, error, out);
+        }
+        self.release_want(key);
+        self.behind[key].state = BehindState::AwaitingSuccessor(begin);
+        self.logs[log].waiting.insert(key);
+        self.logs.with_waiting.insert(log);
+    }
+
+    /// Looks again for those who wait for a successor: a map is known, or a log open, that was not.
+    pub(super) fn wake_successors(&mut self, out: &mut GatewayEffects) {
+        for log in std::mem::take(&mut self.logs.with_waiting) {
+            let Some(of) = self.logs.get_mut(log) else {
+                // Input: a log that was deleted meanwhile, with its subscriptions.
+                continue;
+            };
+            for key in std::mem::take(&mut of.waiting) {
+                let BehindState::AwaitingSuccessor(begin) = self.behind[key].state else {
+                    airmail_model::bug!("{:?} waits for no successor", self.behind[key]);
+                    continue;
+                };
+                self.behind[key].state = BehindState::Moving;
+                if self.behind[key].asked_until.is_some() {
+                    self.ask_until(key, begin, out);
+                } else {
+                    self.go_to_successor(key, begin, out);
+                }
+            }
+        }
+    }
+
+    /// Puts a subscription at the beginning of another log, where it is to be located.
+    fn begin_in(&mut self, key: BehindKey, log: LogKey, begin: Begin, out: &mut GatewayEffects) {
+        self.release_want(key);
+        let ticket = self.behind.ticket();
+        let behind = &mut self.behind[key];
+        let (sub, left) = (behind.sub, behind.log);
+        behind.ticket = ticket;
+        behind.log = log;
+        behind.is_latest = false;
+        behind.state = BehindState::Locating(begin);
+        // A client that was told where it stands is told where it goes on; all before is accounted for.
+        let was_told = std::mem::take(&mut behind.shown);
+        let at = if was_told {
+            Sequence::FIRST
+        } else {
+            Sequence(0)
+        };
+        (behind.told, behind.at) = (at, at);
+        self.subs[sub].log = log;
+        self.logs[left].tail.returned.remove(&sub);
+        if was_told {
+            self.tell_detached(key, out);
+        }
+        if self.behind[key].asked_until.is_some() {
+            self.ask_until(key, begin, out);
+        } else {
+            self.ask_tower(key, Question::End, out);
+        }
+        self.rest_tail(left, out);
+    }
+
+    /// The key of a log that is known and can be used.
+    pub(super) fn find_open(&self, log: LogId) -> Option<LogKey> {
+        let key = self.logs.find(log)?;
+        (self.logs[key].state == LogState::Open).then_some(key)
+    }
+
+    /// The log that takes a topic's publishes, as far as is known here: of the present map, or of one before as long as
+    /// that log is not known to have ended.
+    pub(super) fn live_log(&self, entry: &Entry, topic: TopicHash) -> LogId {
+        let mut log = entry.map.log(topic, Lane::Normal);
+        if self.moving.unsealed(entry.namespace.id).is_none() {
+            return log;
+        }
+        while let Some(before) = entry.predecessor(log, topic) {
+            let is_kept = entry.earlier_of(before).is_some_and(|of| of.is_kept());
+            if !is_kept || self.has_ended(before) {
+                break;
+            }
+            log = before;
+        }
+        log
+    }
+
+    /// Asks where the log ends in which a subscription's end lies.
+    pub(super) fn ask_until(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
+        let behind = &self.behind[key];
+        let here = self.logs[behind.log].id;
+        let last = match behind.asked_until {
+            Some(Until::Now | Until::Time(_)) => {
+                let entry = self.catalog().get(here.namespace);
+                entry.map_or(here, |entry| self.live_log(entry, behind.topic))
+            }
+            Some(Until::Sequence(_)) | None => here,
+        };
+        let last = match self.find_open(last) {
+            Some(_) => last,
+            None => here,
+        };
+        let behind = &mut self.behind[key];
+        behind.until = Some(End {
+            log: last,
+            before: Sequence::MAX,
+        });
+        behind.state = BehindState::Locating(begin);
+        out.tell(ToTower::Ask {
+            member: self.behind.member(key),
+            log: last,
+            question: Question::End,
+        });
+    }
+
+    /// Where the log ends is known in which a subscription's end lies; whether its end is known with that. If that log
+    /// has been sealed, and the ones after it took publishes before this was asked, the end is sought there.
+    pub(super) fn until_told(
+        &mut self,
+        key: BehindKey,
+        begin: Begin,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) -> bool {
+        let behind = &self.behind[key];
+        let (Some(asked), Some(until)) = (behind.asked_until, behind.until) else {
+            // Input: a subscription without an end, or one whose end is known.
+            return true;
+        };
+        let is_number = matches!(asked, Until::Sequence(_));
+        if self.has_ended(until.log) && !is_number {
+            let entry = self.catalog().get(until.log.namespace);
+            let next = entry.and_then(|entry| entry.successor(until.log, behind.topic));
+            let is_open = next.is_some_and(|next| self.find_open(next).is_some());
+            if is_open {
+                self.ask_until(key, begin, out);
+            } else {
+                self.await_successor(key, begin, out);
+            }
+            return false;
+        }
+        let behind = &mut self.behind[key];
+        behind.asked_until = None;
+        let before = match asked {
+            Until::Now => end,
+            Until::Sequence(before) => before.min(end),
+            Until::Time(time) => {
+                behind.not_after = Some(time);
+                end
+            }
+        };
+        behind.until = Some(End { before, ..until });
+        true
+    }
+
+    /// Where what is read for one in its present log ends: where it is complete, or at the log's end if that is in a
+    /// later one.
+    pub(super) fn until_here(&self, key: BehindKey) -> Option<Sequence> {
+        let behind = &self.behind[key];
+        let until = behind.until?;
+        let log = &self.logs[behind.log];
+        if until.log == log.id {
+            return Some(until.before);
+        }
+        log.ended
+    }
+
+    /// Whether one has been given all of its log that there will ever be, and does not end before.
+    pub(super) fn is_done_with_log(&self, key: BehindKey) -> bool {
+        let behind = &self.behind[key];
+        let log = &self.logs[behind.log];
+        let ends_here = behind.until.is_some_and(|until| until.log == log.id);
+        !ends_here && log.ended.is_some_and(|end| behind.at >= end)
+    }
+
+    /// The logs of a namespace that are kept, of all its maps.
+    pub(super) fn kept_logs(entry: &Entry) -> Vec<LogId> {
+        let earlier = entry.earlier.iter().filter(|earlier| earlier.is_kept());
+        let maps = earlier.map(|earlier| &earlier.map).chain([&entry.map]);
+        maps.flat_map(|map| map.logs(Lane::Normal)).collect()
+    }
+
+    /// Lets all who are in a log that is no more, though its namespace is there, go on where it ended; `false` if the
+    /// namespace is gone.
+    pub(super) fn leave_retired(&mut self, key: LogKey, out: &mut GatewayEffects) -> bool {
+        let id = self.logs[key].id;
+        let entry = self.catalog().get(id.namespace);
+        let earlier = entry.and_then(|entry| entry.earlier_of(id));
+        let Some(end) = earlier.and_then(|earlier| earlier.retired_end(id)) else {
+            // Input: a log that is deleted with its namespace.
+            return false;
+        };
+        self.logs[key].ended = Some(end);
+        for sub in self.logs[key].tail.everyone(&self.subs) {
+            let behind = self.take_off_quietly(sub, end);
+            self.behind[behind].at = end;
+            self.go_on_behind(behind, out);
+        }
+        for behind in self.behind.of_log(key) {
+            let begin = match self.behind[behind].state {
+                BehindState::Locating(begin) | BehindState::AwaitingSuccessor(begin) => Some(begin),
+                _ => None,
+            };
+            self.leave(behind, out);
+            let begin = begin.filter(|_| !self.behind[behind].shown);
+            let told = self.behind[behind].told;
+            if begin.is_none() && told < end {
+                self.tell_gap(behind, told, end.before(), GapReason::Retention, out);
+            }
+            match begin {
+                Some(begin @ (Begin::Latest | Begin::First { .. } | Begin::Time(_))) => {
+                    self.go_to_successor(behind, begin, out);
+                }
+                _ => self.go_on_behind(behind, out),
+            }
+        }
+        self.logs[key].waiting.clear();
+        self.rest_tail(key, out);
+        true
+    }
+
+    /// Refusal of a publish with the present map, as long as a log of an earlier one may take publishes.
+    pub(super) fn not_sealed(&mut self, unsealed: LogId) -> Error {
+        if self.logs.elsewhere(unsealed).is_some() {
+            return self.not_open(unsealed);
+        }
+        self.busy("namespace.storage").value(unsealed)
+    }
+}
