@@ -106,6 +106,7 @@ impl Node {
     ) -> Result<v1::PublishOneResponse, Status> {
         let request = v1::PublishOneRequest {
             namespace: String::new(),
+            begins_epoch: false,
             message: Some(message(topic, payload)),
         };
         let answer = self.client().publish_one(request).await?;
@@ -211,6 +212,7 @@ impl Publisher {
             request,
             body: Some(body),
             namespace: String::new(),
+            begins_epoch: false,
         };
         let batches = v1::PublishBatches {
             batches: vec![batch],

@@ -209,6 +209,7 @@ impl Driver {
             Request::Publish {
                 request: RequestId(request.parse().ok()?),
                 batch: read_batch(topics),
+                begins_epoch: false,
             }
         } else if let Some([bytes]) = parts("gives {} bytes of credit", line) {
             let bytes = bytes.parse().ok()?;
