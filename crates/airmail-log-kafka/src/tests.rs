@@ -3,6 +3,7 @@
 mod conformance;
 mod histories;
 mod node;
+mod owning;
 mod statements;
 mod topics;
 mod verdicts;
