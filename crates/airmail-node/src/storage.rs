@@ -104,7 +104,7 @@ impl StorageUrl {
         }
     }
 
-    /// What an owner goes by of it where it is one of several.
+    /// Traits that an owner of several storages goes by.
     #[must_use]
     pub fn traits(&self) -> StorageTraits {
         let has_one_writer = !matches!(self, StorageUrl::Kafka(_));

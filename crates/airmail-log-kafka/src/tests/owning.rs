@@ -42,10 +42,7 @@ fn the_first_cluster_that_uses_a_prefix_owns_it_and_another_is_refused_by_name()
     let brokers = ModelCluster::new(1, Faults::NONE);
     let mut now = BEGIN;
     for seed in 0..2 {
-        let config = KafkaConfig {
-            seed,
-            ..further(7)
-        };
+        let config = KafkaConfig { seed, ..further(7) };
         let mut own = Node::new(&brokers, config);
         let made = provision(&mut own, &mut now);
         assert!(matches!(made, Completion::Provisioned { .. }), "{made:?}");

@@ -40,7 +40,7 @@ impl Config {
         StorageUrl::parse(&self.log_url, &self.data)
     }
 
-    /// What is known of each storage of its own beside the first.
+    /// Traits of each storage of its own beside the first.
     #[must_use]
     pub fn further_storages(&self) -> BTreeMap<StorageName, StorageTraits> {
         let storages = self.storages().unwrap_or_default();
