@@ -102,7 +102,6 @@ use session::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
 use subscription::Subscriptions;
-use succession::Moving;
 use timer::Timers;
 
 /// Live bytes that are told to the tower at a time. What may be read for those behind is a small part of them.
@@ -113,7 +112,6 @@ pub(crate) struct Gateway {
     config: ShardConfig,
     access: Access,
     namespaces: Namespaces,
-    moving: Moving,
     sessions: Sessions,
     subs: Subscriptions,
     logs: GatewayLogs,
@@ -162,7 +160,6 @@ impl Gateway {
                 admission,
             },
             namespaces: Namespaces::default(),
-            moving: Moving::default(),
             sessions: Sessions::default(),
             subs: Subscriptions::default(),
             behind: BehindTable::default(),

@@ -247,13 +247,7 @@ impl Tower {
                     });
                 }
             }
-            Completion::Done { t } => match self.calls.answered(t) {
-                Some(Purpose::Delete(namespace, log)) => {
-                    self.log_deleted(namespace, log, Ok(()), out);
-                }
-                Some(Purpose::Seal(log)) => self.seal_answered(log, Ok(()), out),
-                _ => {}
-            },
+            Completion::Done { t } => self.done(t, out),
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
             Completion::Provisioned { t, provisions } => {
@@ -262,6 +256,17 @@ impl Tower {
                     out.to_catalog.push_back(provisioned);
                 }
             }
+        }
+    }
+
+    /// The storage has done what a call wanted.
+    fn done(&mut self, t: Tag, out: &mut TowerEffects) {
+        match self.calls.answered(t) {
+            Some(Purpose::Delete(namespace, log)) => {
+                self.log_deleted(namespace, log, Ok(()), out);
+            }
+            Some(Purpose::Seal(log)) => self.seal_answered(log, Ok(()), out),
+            _ => {}
         }
     }
 

@@ -21,6 +21,12 @@ pub(crate) const LOG: LogId = LogId {
     index: LogIndex(0),
 };
 
+/// The log of the namespace after a move.
+pub(crate) const NEXT: LogId = LogId {
+    index: LogIndex(1),
+    ..LOG
+};
+
 /// Capabilities of the storage, where a transcript does not say otherwise.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     strongest: Durability::FSYNC,
@@ -50,6 +56,11 @@ fn the_architecture_shows_transcripts_as_they_are() {
 
 /// A batch with an empty message on each of these topics, for the log of the transcripts.
 pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
+    batch_of(LOG, MapEpoch(1), topics)
+}
+
+/// The same for another log, of this map.
+fn batch_of(log: LogId, epoch: MapEpoch, topics: &[&str]) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NAMESPACE);
     for topic in topics {
         let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
@@ -57,8 +68,8 @@ pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
         pushed.expect("it fits");
     }
     encoder.finish(&BatchTarget {
-        log: LOG,
-        epoch: MapEpoch(1),
+        log,
+        epoch,
         producer: None,
         producer_time: 0,
     })
@@ -67,6 +78,11 @@ pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
 /// Reads the topics of a batch, `a b`.
 pub(crate) fn read_batch(topics: &str) -> Checked<Batch> {
     batch(&topics.split(' ').collect::<Vec<_>>())
+}
+
+/// The same for another log, of this map.
+pub(crate) fn read_batch_of(log: LogId, epoch: MapEpoch, topics: &str) -> Checked<Batch> {
+    batch_of(log, epoch, &topics.split(' ').collect::<Vec<_>>())
 }
 
 /// The topics of a batch, `a b`.

@@ -4,6 +4,7 @@ mod apart;
 mod conformance;
 mod histories;
 mod node;
+mod owning;
 mod statements;
 mod topics;
 mod verdicts;

@@ -74,7 +74,7 @@ pub struct Config {
     /// The storage: `disk:PATH`, `memory:`, `tree://HOST:PORT`, or for experiments `memory:?service_us=…`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
-    /// URLs of further storages, for namespaces that are created in them: `disk:PATH` or `memory:`. None,
+    /// URLs of further storages, for namespaces that are created in them or moved there: `disk:PATH`, `memory:` or `kafka://…`. None,
     /// by default.
     pub storages: BTreeMap<StorageName, String>,
     /// Level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.

@@ -30,7 +30,7 @@ pub use tree_url::TreeUrl;
 
 /// Descriptions of a storage's URL, for whoever wrote another thing: the first one's, and further ones'.
 const FIRST: &str = "disk:PATH, memory:, kafka://HOST:PORT or tree://HOST:PORT";
-const FURTHER: &str = "disk:PATH or memory:";
+pub(crate) const FURTHER: &str = "disk:PATH, memory: or kafka://HOST:PORT";
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl StorageUrl {
         }
     }
 
-    /// What an owner goes by of it where it is one of several.
+    /// Traits that an owner of several storages goes by.
     #[must_use]
     pub fn traits(&self) -> StorageTraits {
         let has_one_writer = !matches!(self, StorageUrl::Kafka(_));

@@ -209,34 +209,7 @@ impl Change {
         let kind = from.u8()?;
         let id = NamespaceId(u32::from_le_bytes(from.take()?));
         let change = match kind {
-            CREATE => {
-                let logs = u16::from_le_bytes(from.take()?);
-                let (durability, retention) = from.settings(version)?;
-                let name = from.text()?;
-                let storage = match version {
-                    PROVISIONS => from.storage()?,
-                    STORAGE => StorageName::new(from.text()?)?,
-                    _ => StorageName::FIRST,
-                };
-                let provisions = match version {
-                    PROVISIONS => Provisions::new(from.bytes()?)?,
-                    _ => Provisions::NONE,
-                };
-                if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
-                    return None;
-                }
-                Change::Create {
-                    id,
-                    name: name.to_owned(),
-                    spec: NamespaceSpec {
-                        logs,
-                        retention,
-                        durability,
-                        storage,
-                    },
-                    provisions,
-                }
-            }
+            CREATE => from.create(id, version)?,
             UPDATE => {
                 let based_on = u64::from_le_bytes(from.take()?);
                 let (durability, retention) = from.settings(version)?;
@@ -338,6 +311,36 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    /// A create in this version.
+    fn create(&mut self, id: NamespaceId, version: u8) -> Option<Change> {
+        let logs = u16::from_le_bytes(self.take()?);
+        let (durability, retention) = self.settings(version)?;
+        let name = self.text()?;
+        let storage = match version {
+            PROVISIONS => self.storage()?,
+            STORAGE => StorageName::new(self.text()?)?,
+            _ => StorageName::FIRST,
+        };
+        let provisions = match version {
+            PROVISIONS => Provisions::new(self.bytes()?)?,
+            _ => Provisions::NONE,
+        };
+        if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
+            return None;
+        }
+        Some(Change::Create {
+            id,
+            name: name.to_owned(),
+            spec: NamespaceSpec {
+                logs,
+                retention,
+                durability,
+                storage,
+            },
+            provisions,
+        })
     }
 
     /// A storage's name, which the first one has not.

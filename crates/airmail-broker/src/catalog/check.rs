@@ -347,7 +347,7 @@ fn retired(entry: &Entry) -> impl Iterator<Item = (DyingLogs, Sequence)> + '_ {
         })
 }
 
-/// How a log of a namespace is to be opened, and sealed for which map.
+/// Settings with which a log of a namespace is to be opened, and the map for which it is to be sealed.
 fn wanted(entry: &Entry, log: LogId) -> Option<(LogSpec, Option<MapEpoch>)> {
     if entry.map.logs(Lane::Normal).any(|of| of == log) {
         return Some((entry.log_spec(), None));

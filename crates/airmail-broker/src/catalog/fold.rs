@@ -154,13 +154,7 @@ impl Fold {
                 if version != Some(*based_on) {
                     return false;
                 }
-                if let Some(entry) = self.catalog.remove(*id) {
-                    let unpurged = |earlier: &&EarlierMap| !matches!(earlier.state, EarlierState::Retired { is_purged, .. } if is_purged);
-                    let earlier = entry.earlier.iter().filter(unpurged).map(DyingLogs::of);
-                    let present = DyingLogs::of(&entry.to_earlier());
-                    let logs = earlier.chain([present]).collect();
-                    self.dying.insert(*id, Dying { as_of: at, logs });
-                }
+                self.deleted(*id, at);
             }
             Change::Purged { id, epoch: None } => return self.dying.remove(id).is_some(),
             Change::Purged {
@@ -186,6 +180,19 @@ impl Fold {
             }
         }
         true
+    }
+
+    /// Takes a namespace out, whose logs may still be there.
+    fn deleted(&mut self, id: NamespaceId, at: Sequence) {
+        let Some(entry) = self.catalog.remove(id) else {
+            // Input: a command about a namespace that another one has deleted.
+            return;
+        };
+        let unpurged = |earlier: &&EarlierMap| !matches!(earlier.state, EarlierState::Retired { is_purged, .. } if is_purged);
+        let earlier = entry.earlier.iter().filter(unpurged).map(DyingLogs::of);
+        let present = DyingLogs::of(&entry.to_earlier());
+        let logs = earlier.chain([present]).collect();
+        self.dying.insert(id, Dying { as_of: at, logs });
     }
 
     /// Puts a namespace's logs in another storage from here on, under a map of their own; `false` if that cannot be.

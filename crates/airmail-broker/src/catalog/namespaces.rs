@@ -35,7 +35,7 @@ pub struct EarlierMap {
     pub origin: Origin,
     /// Durability that they had when they were sealed.
     pub durability: Durability,
-    /// What has become of its logs.
+    /// State of its logs.
     pub state: EarlierState,
 }
 
@@ -70,6 +70,7 @@ impl EarlierMap {
     /// Where a log of it ended, if its logs are retired.
     pub(crate) fn retired_end(&self, log: LogId) -> Option<Sequence> {
         let EarlierState::Retired { ends, .. } = &self.state else {
+            // Input: a map whose logs are kept.
             return None;
         };
         let place = self.map.logs(Lane::Normal).position(|of| of == log)?;

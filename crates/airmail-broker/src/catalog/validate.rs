@@ -22,29 +22,13 @@ impl CatalogCore {
                 durability,
                 storage,
             } => {
-                Namespace::check_name(&name)?;
-                if self.snapshot.by_name(&name).is_some() {
-                    return Err(Error::new(ErrorCode::NamespaceExists)
-                        .field("namespace")
-                        .value(name));
-                }
-                if logs == 0 || logs > LOGS_MAX {
-                    return Err(invalid("logs", logs, format!("1 to {LOGS_MAX}")));
-                }
-                check_retention(retention)?;
-                let id = self.fold.next_id();
-                let used_up = || invalid("namespace", &name, format!("{} were made", u32::MAX));
-                Ok(Change::Create {
-                    id: id.ok_or_else(used_up)?,
-                    name,
-                    spec: NamespaceSpec {
-                        logs,
-                        retention,
-                        durability: self.durability(durability, storage)?,
-                        storage,
-                    },
-                    provisions: Provisions::NONE,
-                })
+                let spec = NamespaceSpec {
+                    logs,
+                    retention,
+                    durability: self.durability(durability, storage)?,
+                    storage,
+                };
+                self.to_create(name, spec)
             }
             Command::UpdateNamespace {
                 name,
@@ -94,6 +78,29 @@ impl CatalogCore {
                 Err(Error::new(ErrorCode::InvalidArgument))
             }
         }
+    }
+
+    /// Checks a namespace that is to be made.
+    fn to_create(&self, name: String, spec: NamespaceSpec) -> Result<Change, Error> {
+        Namespace::check_name(&name)?;
+        if self.snapshot.by_name(&name).is_some() {
+            return Err(Error::new(ErrorCode::NamespaceExists)
+                .field("namespace")
+                .value(name));
+        }
+        let logs = spec.logs;
+        if logs == 0 || logs > LOGS_MAX {
+            return Err(invalid("logs", logs, format!("1 to {LOGS_MAX}")));
+        }
+        check_retention(spec.retention)?;
+        let id = self.fold.next_id();
+        let used_up = || invalid("namespace", &name, format!("{} were made", u32::MAX));
+        Ok(Change::Create {
+            id: id.ok_or_else(used_up)?,
+            name,
+            spec,
+            provisions: Provisions::NONE,
+        })
     }
 
     /// Checks what an update says of settings that stay as they were made.
@@ -165,7 +172,7 @@ impl CatalogCore {
         Ok(entry.namespace.clone())
     }
 
-    /// What is known of a storage, or this error for one that the node has not.
+    /// Traits of a storage, or this error for one that the node has not.
     fn storage(&self, storage: StorageName, missing: ErrorCode) -> Result<StorageTraits, Error> {
         if storage.is_first() {
             return Ok(self.config.first);

@@ -3,6 +3,7 @@
 
 use super::own_stamps::{self, OwnPlace};
 use super::publish_order::PublishOrder;
+use super::succession::Moving;
 use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
 use airmail_log::{AppendClock, Capabilities, Dedup};
@@ -54,6 +55,8 @@ pub(crate) struct GatewayLogs {
     by_id: BTreeMap<LogId, LogKey>,
     /// Those of which more is wanted since the last step.
     pub(crate) wanting: BTreeSet<LogKey>,
+    /// Namespaces some of whose earlier logs may still take publishes.
+    pub(super) moving: Moving,
     /// Those with subscriptions that wait for a log after them.
     pub(crate) with_waiting: BTreeSet<LogKey>,
     /// Those that cannot be used because they are not here, as the tower has told.
@@ -71,6 +74,7 @@ impl GatewayLogs {
             logs: Vec::new(),
             by_id: BTreeMap::new(),
             wanting: BTreeSet::new(),
+            moving: Moving::default(),
             with_waiting: BTreeSet::new(),
             elsewhere: BTreeMap::new(),
         }

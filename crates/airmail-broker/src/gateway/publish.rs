@@ -239,7 +239,7 @@ impl Gateway {
         };
         let stale = |field: &str| Error::new(ErrorCode::MapStale).field(field);
         let map = if batch.map_epoch() == entry.map.epoch {
-            if let Some(unsealed) = self.moving.unsealed(id.namespace) {
+            if let Some(unsealed) = self.logs.moving.unsealed(id.namespace) {
                 return Err(self.not_sealed(unsealed));
             }
             &entry.map

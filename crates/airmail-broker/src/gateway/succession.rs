@@ -45,7 +45,7 @@ impl Gateway {
         if is_same {
             return;
         }
-        self.moving.0.clear();
+        self.logs.moving.0.clear();
         let catalog = Arc::clone(self.catalog());
         for entry in catalog.iter().filter(|entry| !entry.earlier.is_empty()) {
             self.look_for_unsealed(entry, None);
@@ -61,8 +61,8 @@ impl Gateway {
             .filter(|log| from.is_none_or(|from| *log >= from));
         let id = entry.namespace.id;
         match logs.find(|log| !self.has_ended(*log)) {
-            Some(log) => _ = self.moving.0.insert(id, log),
-            None => _ = self.moving.0.remove(&id),
+            Some(log) => _ = self.logs.moving.0.insert(id, log),
+            None => _ = self.logs.moving.0.remove(&id),
         }
     }
 
@@ -78,7 +78,7 @@ impl Gateway {
             return;
         };
         self.logs[key].ended = Some(end);
-        if self.moving.unsealed(log.namespace) == Some(log)
+        if self.logs.moving.unsealed(log.namespace) == Some(log)
             && let Some(entry) = self.catalog().get(log.namespace).cloned()
         {
             self.look_for_unsealed(&entry, Some(log));
@@ -294,7 +294,7 @@ impl Gateway {
     /// that log is not known to have ended.
     pub(super) fn live_log(&self, entry: &Entry, topic: TopicHash) -> LogId {
         let mut log = entry.map.log(topic, Lane::Normal);
-        if self.moving.unsealed(entry.namespace.id).is_none() {
+        if self.logs.moving.unsealed(entry.namespace.id).is_none() {
             return log;
         }
         while let Some(before) = entry.predecessor(log, topic) {

@@ -39,7 +39,7 @@ pub(crate) enum Purpose {
     Seal(TowerLogKey),
     /// Where a sealed log ends.
     SealedEnd(TowerLogKey),
-    /// What retention has left in a sealed log.
+    /// Bounds of a sealed log, to see what retention has left in it.
     Left(TowerLogKey),
 }
 

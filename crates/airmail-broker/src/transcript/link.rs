@@ -4,22 +4,42 @@
 //! Each side names members in its own way, so it gives the functions that name one and that find one.
 
 use super::{
-    LOG, NAMESPACE, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
+    LOG, NAMESPACE, NEXT, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
     show_delivered, show_extent, show_records, show_topic,
 };
 use crate::link::{Answer, Follow, FromTower, Interest, MemberId, Part, Question, ToTower};
 use airmail_log::{GapWhy, Refusal, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{
-    AppendTime, Durability, Extent, Holder, Incarnation, ProducerSequence, TopicName,
+    AppendTime, Durability, Extent, Holder, Incarnation, LogId, ProducerSequence, TopicName,
 };
 use airmail_testkit::transcript::parts;
 
 type Name<'a> = &'a dyn Fn(MemberId) -> String;
 type Find<'a> = &'a dyn Fn(&str) -> Option<MemberId>;
 
+/// Begins what is said of the log after a move.
+const OF_NEXT: &str = "of the next log, ";
+
 /// Shows a message of the gateway.
 pub(crate) fn show_to_tower(message: &ToTower, name: Name) -> String {
+    let log = match message {
+        ToTower::Attach { log, .. }
+        | ToTower::Detach { log, .. }
+        | ToTower::Ask { log, .. }
+        | ToTower::Append { log, .. } => *log,
+        ToTower::Follow(follow) => follow.log,
+        _ => LOG,
+    };
+    let text = show_of_a_log(message, name);
+    if log == LOG {
+        text
+    } else {
+        format!("{OF_NEXT}{text}")
+    }
+}
+
+fn show_of_a_log(message: &ToTower, name: Name) -> String {
     match message {
         ToTower::Attach {
             generation,
@@ -277,7 +297,13 @@ fn show_result(message: &FromTower) -> String {
 
 /// Reads a message of the tower.
 pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
-    let log = LOG;
+    match line.strip_prefix(OF_NEXT) {
+        Some(line) => read_of_a_log(NEXT, line, find),
+        None => read_of_a_log(LOG, line, find),
+    }
+}
+
+fn read_of_a_log(log: LogId, line: &str, find: Find) -> Option<FromTower> {
     if let Some([life]) = parts("the log is open, in life {}", line) {
         let incarnation = Incarnation(life.parse().ok()?);
         Some(FromTower::Opened { log, incarnation })
@@ -335,11 +361,11 @@ pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
     } else if let Some([member, rest]) = parts("for member {}, {}", line) {
         read_result(find(member)?, rest)
     } else {
-        read_appended(line)
+        read_appended(log, line)
     }
 }
 
-fn read_appended(line: &str) -> Option<FromTower> {
+fn read_appended(log: LogId, line: &str) -> Option<FromTower> {
     let (number, result) = if let Some([n, numbers]) = parts("append {} is stored as {}", line) {
         (n, Ok(ack(read_extent(numbers)?)))
     } else if let Some([n]) = parts("append {}: nobody knows whether it is stored", line) {
@@ -352,7 +378,7 @@ fn read_appended(line: &str) -> Option<FromTower> {
         (n, Err(Refusal::Io(why.to_owned())))
     };
     Some(FromTower::Appended {
-        log: LOG,
+        log,
         number: number.parse().ok()?,
         result,
     })

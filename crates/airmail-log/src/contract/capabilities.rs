@@ -49,11 +49,11 @@ pub struct Capabilities {
 /// Part of a storage's capabilities that an owner of several goes by log by log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageTraits {
-    /// As [`Capabilities::strongest`].
+    /// The same as [`Capabilities::strongest`].
     pub strongest: Durability,
-    /// As [`Capabilities::topic_index`].
+    /// The same as [`Capabilities::topic_index`].
     pub topic_index: bool,
-    /// As [`Capabilities::seal`].
+    /// The same as [`Capabilities::seal`].
     pub seal: bool,
 }
 

@@ -4,7 +4,7 @@
 //! checked here. A name has no underscore, and so is no key of the section `storage`, which all have one.
 
 use super::{Config, invalid};
-use crate::storage::StorageUrl;
+use crate::storage::{FURTHER, StorageUrl};
 use airmail_log::StorageTraits;
 use airmail_model::{Error, StorageName};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ impl Config {
         StorageUrl::parse(&self.log_url, &self.data)
     }
 
-    /// What is known of each storage of its own beside the first.
+    /// Traits of each storage of its own beside the first.
     #[must_use]
     pub fn further_storages(&self) -> BTreeMap<StorageName, StorageTraits> {
         let storages = self.storages().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Config {
             }
         }
         if !keys.contains_key(URL) {
-            return Err(invalid(&setting(name)).limit("disk:PATH or memory:"));
+            return Err(invalid(&setting(name)).limit(FURTHER));
         }
         Ok(true)
     }
@@ -104,8 +104,8 @@ impl Config {
             let url = toml::Value::String(url.clone());
             let _ = write!(
                 text,
-                "\n[{SECTION}.{name}]\n# A further storage, for namespaces that are created in it: disk:PATH \
-                 or memory:.\n{URL} = {url}\n"
+                "\n[{SECTION}.{name}]\n# A further storage, for namespaces that are created in it or moved there: \
+                 disk:PATH, memory: or kafka://HOST:PORT.\n{URL} = {url}\n"
             );
         }
         text
@@ -115,23 +115,29 @@ impl Config {
     pub(super) fn validate_storages(&self) -> Result<(), Error> {
         let storages = self.storages()?;
         let mut paths: Vec<(PathBuf, String)> = Vec::new();
+        let mut kafka: BTreeMap<(String, Vec<String>), String> = BTreeMap::new();
         let mut memory_first = false;
         for (name, url) in &storages {
             let wrong = |limit: String| Err(invalid(&setting(*name)).value(url).limit(limit));
             match url {
                 StorageUrl::Node(_) => {}
                 StorageUrl::Tree(_) if !name.is_first() => {
-                    return wrong("disk:PATH or memory:: a tree has all logs".to_owned());
+                    return wrong(format!("{FURTHER}: a tree has all logs"));
                 }
-                StorageUrl::Kafka(_) if !name.is_first() => {
+                StorageUrl::Kafka(_) if name.is_first() && storages.len() > 1 => {
                     return wrong(
-                        "disk:PATH or memory:: Kafka can be the first storage".to_owned(),
+                        "no other storage beside Kafka as the first one: further ones stand beside \
+                         disk: and memory:"
+                            .to_owned(),
                     );
                 }
-                StorageUrl::Kafka(_) if storages.len() > 1 => {
-                    return wrong("no other storage beside Kafka".to_owned());
+                StorageUrl::Kafka(url) => {
+                    let there = (url.prefix.clone(), url.brokers.clone());
+                    if let Some(other) = kafka.insert(there, setting(*name)) {
+                        return wrong(format!("a prefix of its own: {other} has this one"));
+                    }
                 }
-                StorageUrl::Kafka(_) | StorageUrl::Tree(_) => {}
+                StorageUrl::Tree(_) => {}
                 StorageUrl::Memory { .. } => memory_first |= name.is_first(),
                 StorageUrl::Disk(_) if memory_first => {
                     return wrong(

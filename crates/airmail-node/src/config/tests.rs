@@ -285,14 +285,30 @@ fn a_part_of_the_file_about_a_storage_says_its_url_and_no_more() {
 
 #[cfg(feature = "kafka")]
 #[test]
-fn kafka_is_the_first_storage_and_has_none_beside_it() {
+fn kafka_is_the_only_storage_or_stands_beside_a_first_one_with_a_prefix_of_its_own() {
     for (first, further, setting) in [
-        ("disk:/x", "fast=kafka://a:9092", "storage.fast.url"),
-        ("kafka://a:9092", "fast=memory:", "log.url"),
+        ("kafka://a:9092", &["fast=memory:"][..], "log.url"),
+        (
+            "kafka://a:9092",
+            &["far=kafka://a:9092?prefix=far"],
+            "log.url",
+        ),
+        (
+            "disk:/x",
+            &["far=kafka://a:9092", "near=kafka://a:9092?skew=1s"],
+            "storage.near.url",
+        ),
     ] {
-        let error = with_storages(first, &[further]).validate().unwrap_err();
-        assert_eq!(error.field_name(), setting, "{further}: {error}");
-        assert_eq!(error.found(), "kafka://a:9092");
+        let error = with_storages(first, further).validate().unwrap_err();
+        assert_eq!(error.field_name(), setting, "{further:?}: {error}");
+    }
+    for first in ["disk:/x", "memory:"] {
+        let far = ["far=kafka://a:9092", "near=kafka://a:9092?prefix=near"];
+        let config = with_storages(first, &far);
+        assert_eq!(config.validate(), Ok(()), "{first}");
+        let name = StorageName::new("far").unwrap();
+        let of = config.further_storages()[&name];
+        assert!(!of.seal && !of.topic_index, "{of:?}");
     }
     let alone = with_storages("kafka://a:9092?replicas=1&min_insync=1", &[]);
     assert_eq!(alone.validate(), Ok(()));
@@ -312,10 +328,10 @@ fn storages_that_do_not_fit_together_are_refused_by_the_setting() {
             "a path of its own: log.url has this one",
         ),
         ("disk:/x", "fast=disk:/y/../x/.", "a path of its own"),
-        ("disk:/x", "fast=disk:", "disk:PATH or memory:"),
-        ("disk:/x", "fast=", "disk:PATH or memory:"),
-        ("disk:/x", "fast=ftp:y", "disk:PATH or memory:"),
-        ("disk:/x", "fast=raft:y", "disk:PATH or memory:"),
+        ("disk:/x", "fast=disk:", "disk:PATH, memory: or kafka:"),
+        ("disk:/x", "fast=", "disk:PATH, memory: or kafka:"),
+        ("disk:/x", "fast=ftp:y", "disk:PATH, memory: or kafka:"),
+        ("disk:/x", "fast=raft:y", "disk:PATH, memory: or kafka:"),
     ] {
         let error = with_storages(first, &[further]).validate().unwrap_err();
         assert_eq!(error.field_name(), "storage.fast.url", "{further}: {error}");

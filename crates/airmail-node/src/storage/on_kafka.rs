@@ -32,10 +32,10 @@ pub(super) fn cluster(url: &KafkaUrl) -> Result<u64, Failure> {
     Err(NoBroker(settings.bootstrap_servers).into())
 }
 
-/// Opens a shard's part: the logs that it is told to open.
+/// Opens a shard's part: the logs that it is told to open, of this cluster; and whether another storage has log 0.
 pub(super) fn open(
     url: &KafkaUrl,
-    cluster: u64,
+    (cluster, is_further): (u64, bool),
     (config, seed): (&Config, u64),
     waker: &Waker,
 ) -> Result<Box<dyn LogStorage>, Failure> {
@@ -73,6 +73,7 @@ fn of_logs(url: &KafkaUrl, cluster: u64, (config, seed): (&Config, u64)) -> Kafk
     KafkaConfig {
         prefix: url.prefix.clone(),
         cluster,
+        is_further,
         seed,
         replicas: url.replicas,
         min_insync: url.min_insync,

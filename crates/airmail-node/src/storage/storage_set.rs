@@ -141,7 +141,10 @@ impl StorageSet {
                 StorageUrl::Memory { .. } | StorageUrl::Tree(_) | StorageUrl::Node(_) => None,
                 #[cfg(feature = "kafka")]
                 StorageUrl::Kafka(kafka) => {
-                    new.cluster = on_kafka::cluster(kafka).map_err(failed(&url))?;
+                    // Where another storage has log 0, that says which cluster it is.
+                    if name.is_first() {
+                        new.cluster = on_kafka::cluster(kafka).map_err(failed(&url))?;
+                    }
                     None
                 }
                 #[cfg(not(feature = "kafka"))]
@@ -389,7 +392,8 @@ impl One {
         }
         #[cfg(feature = "kafka")]
         if let StorageUrl::Kafka(url) = &self.url {
-            let storage = on_kafka::open(url, self.cluster, (config, seed), waker)?;
+            let of = (self.cluster, !self.name.is_first());
+            let storage = on_kafka::open(url, of, (config, seed), waker)?;
             return Ok((storage, Vec::new()));
         }
         let journal = JournalConfig {

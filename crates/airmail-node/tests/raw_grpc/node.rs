@@ -106,7 +106,6 @@ impl Node {
     ) -> Result<v1::PublishOneResponse, Status> {
         let request = v1::PublishOneRequest {
             namespace: String::new(),
-            begins_epoch: false,
             message: Some(message(topic, payload)),
         };
         let answer = self.client().publish_one(request).await?;

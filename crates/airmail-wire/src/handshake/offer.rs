@@ -30,7 +30,7 @@ pub struct Offer {
 pub struct OfferedStorage {
     /// Its name.
     pub name: StorageName,
-    /// What is known of it.
+    /// Traits by which a shard uses it.
     pub traits: StorageTraits,
 }
 

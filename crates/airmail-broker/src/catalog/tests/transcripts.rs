@@ -7,6 +7,7 @@ use super::provisioned::create_of;
 use super::versions::payload;
 use super::*;
 use crate::transcript::{read_extent, read_provisions, show_provisions};
+use airmail_model::LogId;
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -28,6 +29,7 @@ transcripts! {
     provisions_that_are_withdrawn_are_as_written: "withdrawn_provisions",
     a_first_start_that_is_provisioned_for_is_as_written: "provisioned_first_start",
     a_start_after_provisions_is_as_written: "provisioned_restart",
+    a_move_is_as_written: "move",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
@@ -35,6 +37,11 @@ fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     move |line| {
         if line == "the storage provisions" {
             driver.core.config.provisions = true;
+            return Some(Vec::new());
+        }
+        if let Some([name]) = parts("there is a storage {}", line) {
+            let name = StorageName::new(name)?;
+            driver.core.config.storages.insert(name, in_memory_of_all());
             return Some(Vec::new());
         }
         if line == "the node starts again" {
@@ -102,6 +109,16 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             }),
             provisions => Ok(read_provisions(provisions)?),
         }))
+    } else if let Some([log, end]) = parts("log {} is empty, and ends before {}", line) {
+        let index = log.strip_prefix("1/normal/")?.parse().ok()?;
+        Some(CatalogInput::Emptied {
+            log: LogId {
+                namespace: NamespaceId(1),
+                index: LogIndex(index),
+                ..LogId::SYSTEM
+            },
+            end: Sequence(end.parse().ok()?),
+        })
     } else if line == "it is not known whether the command is stored" {
         Some(CatalogInput::AppendRefused {
             of: SystemAppend::Command,
@@ -138,6 +155,14 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
     }
 }
 
+/// A further storage that can be asked for everything that the first one can.
+fn in_memory_of_all() -> StorageTraits {
+    StorageTraits {
+        strongest: Durability::FSYNC,
+        ..in_memory()
+    }
+}
+
 fn read_append(word: &str) -> Option<SystemAppend> {
     match word {
         "command" => Some(SystemAppend::Command),
@@ -167,7 +192,9 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     if line == "something that cannot be read" {
         return Some(payload(&[9]));
     }
-    let change = if let Some([change, provisions]) = parts("{}, of provisions {}", line) {
+    let change = if let Some(change) = read_move(line) {
+        change
+    } else if let Some([change, provisions]) = parts("{}, of provisions {}", line) {
         let [name, id, logs] = parts("create {} as namespace {} with {}", change)?;
         create_of(
             id.parse().ok()?,
@@ -188,8 +215,6 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
     ) {
         let (id, version) = (id.parse().ok()?, version.parse().ok()?);
         update(id, version, time_ms.parse().ok()?)
-    } else if let Some(change) = read_move(line) {
-        change
     } else {
         let [id] = parts("nothing is left of namespace {}", line)?;
         let id = NamespaceId(id.parse().ok()?);

@@ -5,12 +5,13 @@
 
 use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
-use crate::catalog::{Catalog, CommandRefusal, Entry};
+use crate::catalog::{Catalog, CommandRefusal, EarlierMap, EarlierState, Entry};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::MemberId;
 use crate::transcript::{
-    CAPABILITIES, LOG, NAMESPACE, link, number, read_batch, show_delivered, show_extent,
+    CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of, show_delivered,
+    show_extent,
 };
 use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::frame::{
@@ -44,6 +45,8 @@ transcripts! {
     wants_that_are_lost_or_refused_are_as_written: "wants_lost",
     times_that_go_back_are_as_written: "times",
     stamps_of_the_gateway_are_as_written: "own_stamps",
+    a_moved_namespace_is_followed_as_written: "moved",
+    history_over_a_move_is_as_written: "moved_history",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
@@ -205,33 +208,88 @@ impl Driver {
                 credit: credit.parse().ok()?,
             });
         }
-        let request = if let Some([request, topics]) = parts("publishes #{}: {}", line) {
-            Request::Publish {
-                request: RequestId(request.parse().ok()?),
-                batch: read_batch(topics),
-                begins_epoch: false,
-            }
-        } else if let Some([bytes]) = parts("gives {} bytes of credit", line) {
-            let bytes = bytes.parse().ok()?;
-            Request::Credit { bytes }
-        } else if let Some([id]) = parts("removes subscription {}", line) {
-            let subscription = SubscriptionId(id.parse().ok()?);
-            Request::Remove { subscription }
-        } else {
-            let [id, topic, range] = parts("adds subscription {} of topic {}, from {}", line)?;
-            let (start, until) = read_range(range)?;
-            self.generations += 1;
-            Request::Add(Subscribe {
-                subscription: SubscriptionId(id.parse().ok()?),
-                generation: Generation(self.generations),
-                namespace: NAMESPACE,
-                topic: TopicName::hash_of(NAMESPACE, topic),
-                start,
-                until,
-            })
-        };
+        let request =
+            if let Some([request, topics]) = parts("publishes #{} with the new map: {}", line) {
+                Request::Publish {
+                    request: RequestId(request.parse().ok()?),
+                    batch: read_batch_of(NEXT, MapEpoch(2), topics),
+                    begins_epoch: false,
+                }
+            } else if let Some([request, topics]) = parts("publishes #{}: {}", line) {
+                Request::Publish {
+                    request: RequestId(request.parse().ok()?),
+                    batch: read_batch(topics),
+                    begins_epoch: false,
+                }
+            } else if let Some([bytes]) = parts("gives {} bytes of credit", line) {
+                let bytes = bytes.parse().ok()?;
+                Request::Credit { bytes }
+            } else if let Some([id]) = parts("removes subscription {}", line) {
+                let subscription = SubscriptionId(id.parse().ok()?);
+                Request::Remove { subscription }
+            } else {
+                let [id, topic, range] = parts("adds subscription {} of topic {}, from {}", line)?;
+                let (start, until) = read_range(range)?;
+                self.generations += 1;
+                Request::Add(Subscribe {
+                    subscription: SubscriptionId(id.parse().ok()?),
+                    generation: Generation(self.generations),
+                    namespace: NAMESPACE,
+                    topic: TopicName::hash_of(NAMESPACE, topic),
+                    start,
+                    until,
+                })
+            };
         Some(ClientInput::Request { session, request })
     }
+}
+
+/// The namespace, before it is moved.
+fn namespace() -> Namespace {
+    Namespace {
+        id: NAMESPACE,
+        name: "default".to_owned(),
+        spec: NamespaceSpec {
+            logs: 1,
+            retention: Retention::default(),
+            durability: Durability::FSYNC,
+            storage: StorageName::FIRST,
+        },
+        version: 1,
+        epoch: MapEpoch(1),
+        first_log: LogIndex(0),
+        earlier: Vec::new(),
+    }
+}
+
+/// The namespace after a move: its log is the next one, and the one before is kept, or is retired.
+fn read_moved(line: &str) -> Option<Entry> {
+    let state = if line == "namespace 1 is moved" {
+        EarlierState::Kept
+    } else {
+        let [end] = parts(
+            "of namespace 1, nothing is left before the move, which was at {}",
+            line,
+        )?;
+        EarlierState::Retired {
+            ends: [number(end)?].into(),
+            as_of: Sequence(3),
+            is_purged: false,
+        }
+    };
+    let before = Entry::new(namespace(), Provisions::NONE, Sequence(1));
+    let earlier = EarlierMap {
+        state,
+        ..before.to_earlier()
+    };
+    let moved = Namespace {
+        version: 2,
+        epoch: MapEpoch(2),
+        first_log: LogIndex(1),
+        ..namespace()
+    };
+    let moved = Entry::new(moved, Provisions::NONE, Sequence(2));
+    Some(moved.with_earlier(vec![earlier]))
 }
 
 fn read_catalog(line: &str) -> Option<GatewayInput> {
@@ -242,22 +300,10 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
         });
     }
     let mut catalog = Catalog::default();
-    if line == "there is namespace 1" {
-        let namespace = Namespace {
-            id: NAMESPACE,
-            name: "default".to_owned(),
-            spec: NamespaceSpec {
-                logs: 1,
-                retention: Retention::default(),
-                durability: Durability::FSYNC,
-                storage: StorageName::FIRST,
-            },
-            version: 1,
-            epoch: MapEpoch(1),
-            first_log: LogIndex(0),
-            earlier: Vec::new(),
-        };
-        catalog.put(Entry::new(namespace, Provisions::NONE, Sequence(1)));
+    if let Some(entry) = read_moved(line) {
+        catalog.put(entry);
+    } else if line == "there is namespace 1" {
+        catalog.put(Entry::new(namespace(), Provisions::NONE, Sequence(1)));
     } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
         return None;
     }

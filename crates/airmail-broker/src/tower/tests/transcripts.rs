@@ -14,7 +14,8 @@ use crate::transcript::{
     show_topic,
 };
 use airmail_log::{
-    AppendClock, Call, Completion, GapWhy, LogSpec, Origin, ReaderId, Refusal, ScopeFilter, Tag,
+    AppendClock, Bounds, Call, Completion, GapWhy, LogSpec, Origin, ReaderId, Refusal, ScopeFilter,
+    Tag,
 };
 use airmail_model::{
     AppendTime, Durability, Extent, LogId, LogIndex, MapEpoch, Mono, Now, Sequence, Wall,
@@ -43,6 +44,7 @@ transcripts! {
     log_0_is_served_for_the_catalog_as_written: "log_0",
     times_that_go_back_are_as_written: "times",
     provisions_are_made_and_withdrawn_as_written: "provisions",
+    an_earlier_log_is_sealed_as_written: "sealing",
 }
 
 const OTHER: LogId = LogId {
@@ -52,7 +54,13 @@ const OTHER: LogId = LogId {
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
-    move |line| driver.step(line)
+    move |line| {
+        if line == "the tower begins anew" {
+            driver = Driver::new();
+            return Some(Vec::new());
+        }
+        driver.step(line)
+    }
 }
 
 /// A tower, and its clock.
@@ -246,7 +254,14 @@ fn read_storage(line: &str) -> Option<Completion> {
         let bounds = read_bounds(bounds)?;
         Some(Completion::Opened { t, bounds })
     } else if let Some([held]) = parts("the log holds {}", rest) {
-        let bounds = read_bounds(&format!("{held}, in life 7"))?;
+        let (held, is_sealed) = match held.strip_suffix(", for ever") {
+            Some(held) => (held, true),
+            None => (held, false),
+        };
+        let bounds = Bounds {
+            sealed: is_sealed.then_some(MapEpoch(2)),
+            ..read_bounds(&format!("{held}, in life 7"))?
+        };
         Some(Completion::Bounds { t, bounds })
     } else if let Some([provisions]) = parts("provisions are {}", rest) {
         let provisions = Box::new(read_provisions(provisions)?);
@@ -280,6 +295,12 @@ fn read_reader(r: ReaderId, line: &str) -> Option<Completion> {
             r,
             extent: read_extent(lost)?,
             why: GapWhy::Loss,
+        })
+    } else if let Some([last]) = parts("has given all up to {}, the last for ever", line) {
+        Some(Completion::Sealed {
+            r,
+            last: number(last)?,
+            next: MapEpoch(2),
         })
     } else if let Some([next]) = parts("has given all before {}, up to the tail", line) {
         let next = number(next)?;
@@ -333,6 +354,7 @@ fn show_call(call: &Call) -> String {
         Call::Bounds { t, .. } => format!("#{}, what does the log hold?", t.0),
         Call::Renew { t, .. } => format!("#{}, begin a new life of the log", t.0),
         Call::Delete { t, .. } => format!("#{}, delete the log", t.0),
+        Call::Seal { t, next, .. } => format!("#{}, seal the log for map {next}", t.0),
         Call::Provision { t, .. } => format!("#{}, provision for the log", t.0),
         Call::Withdraw { t, origin, .. } => {
             let provisions = show_provisions(&origin.provisions);

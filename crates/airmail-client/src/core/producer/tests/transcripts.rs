@@ -24,6 +24,7 @@ transcripts! {
     a_final_refusal_is_as_written: "final_refusal",
     a_stale_map_is_as_written: "stale_map",
     a_stale_map_after_a_lost_attempt_is_as_written: "stale_map_after_lost_attempt",
+    a_sealed_log_is_as_written: "sealed_log",
     a_new_map_is_as_written: "new_map",
     an_unknown_producer_is_as_written: "unknown_producer",
     a_timeout_in_flight_is_as_written: "timeout_in_flight",
@@ -244,8 +245,12 @@ fn topic_on(half: &str) -> TopicName {
         .unwrap()
 }
 
-/// Reads `map EPOCH has N logs`.
+/// Reads `map EPOCH has N logs`, and perhaps `from FIRST on`.
 fn read_map(line: &str) -> Option<LogMap> {
+    if let Some([epoch, logs, first]) = parts("map {} has {} logs from {} on", line) {
+        let (epoch, first) = (MapEpoch(epoch.parse().ok()?), LogIndex(first.parse().ok()?));
+        return Some(LogMap::even(NAMESPACE, epoch, first, logs.parse().ok()?));
+    }
     let [epoch, logs] = parts("map {} has {} logs", line)?;
     Some(map(epoch.parse().ok()?, logs.parse().ok()?))
 }
@@ -269,7 +274,7 @@ fn read_ack(words: &str) -> Option<Ack> {
     })
 }
 
-/// Reads an error's code, and perhaps `, retry after N ms` or `, map EPOCH has N logs`.
+/// Reads an error's code, and perhaps `, retry after N ms` or a map.
 fn read_refusal(words: &str) -> Option<Refused> {
     let (code, how) = words.split_once(", ").unwrap_or((words, ""));
     let error = Error::new(ErrorCode::from_name(code)?);
