@@ -229,8 +229,8 @@ mod tests {
         streams.refused(LOG, stamp(2, 0));
         assert_eq!(
             streams.pass(LOG, stamp(2, 0), 1),
-            Ok(false),
-            "the older epoch's place"
+            Ok(true),
+            "refused, it went nowhere"
         );
         let mut streams = Streams::default();
         streams.begin(LOG, stamp(1, 0));
