@@ -2,6 +2,7 @@
 
 mod conformance;
 mod histories;
+mod late;
 mod node;
 mod statements;
 mod topics;
