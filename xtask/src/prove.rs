@@ -43,7 +43,7 @@ enum What {
     Move(Moves),
     /// Stop a subscriber, stop and cut off a gateway, let 10,000 subscribers catch up, and leave others at half load
     /// as they are [rounds: 15]. Needs root for cuts.
-    Isolation(Judged),
+    Isolation(Beside),
     /// Put the regions of a tree far from its root: what is published uses the way, and nothing goes down it twice.
     Distance(Judged),
     /// Kill a branch of a tree of 81 nodes every 10 s, start it again 15 s later, and lose, reorder and repeat nothing
@@ -103,6 +103,16 @@ struct Moves {
 }
 
 #[derive(Debug, clap::Args)]
+struct Beside {
+    /// Storage of the logs: `disk`, of one tower; `kafka`, three brokers with two towers, where a partition that
+    /// acknowledges nothing is beside the others, too.
+    #[arg(long, default_value = "disk", value_parser = ["disk", "kafka"])]
+    mode: String,
+    #[command(flatten)]
+    judged: Judged,
+}
+
+#[derive(Debug, clap::Args)]
 struct Judged {
     /// Fail if the others are slower than they may be, too.
     #[arg(long)]
@@ -155,9 +165,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             let judge = judged.judge_times.then_some(("JUDGE", 1));
             harness_with("branches", Extent::Rounds(60), &judged.rounds, judge)
         }
-        What::Isolation(judged) => {
+        What::Isolation(Beside { mode, judged }) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));
-            harness_with("isolation", Extent::Rounds(15), &judged.rounds, judge)
+            let on_kafka = (mode == "kafka").then_some(("KAFKA", 1));
+            if on_kafka.is_some() {
+                kafka::bring(&workspace::root().join("target/tools/servers"))?;
+            }
+            let more = judge.into_iter().chain(on_kafka);
+            harness_with("isolation", Extent::Rounds(15), &judged.rounds, more)
         }
         What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
         What::Flip(rounds) => harness("flip", Extent::Rounds(1000), rounds),

@@ -6,11 +6,12 @@
 //!
 //! - [`place`]: machines, and programs on them.
 //! - [`member`], [`leader`]: the two ends of a pipe between processes.
-//! - [`own_node`]: a node that is started for a run.
+//! - [`own_node`]: a node that is started for a run; [`kafka_logs`]: its logs on Kafka.
 //! - [`bystander`]: a subscriber that others are measured beside, as a process.
 
 pub mod bystander;
 mod error;
+pub mod kafka_logs;
 pub mod leader;
 pub mod member;
 pub mod own_node;

@@ -76,7 +76,7 @@ pub fn late_page(report: &LateReport) -> String {
             title: "Times that the log was read, over readers (0: the node's own number)",
             lines: vec![
                 line("for them", 0, |run| run.read_times),
-                line("from the disk", 1, |run| run.disk_read_times),
+                line("of the storage", 1, |run| run.storage_read_times),
             ],
         },
         Plot {

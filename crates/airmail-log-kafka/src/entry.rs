@@ -151,6 +151,11 @@ impl Window {
         self.first <= offset && offset < self.next
     }
 
+    /// Bytes of each of its offsets, on average.
+    pub(crate) fn bytes_each(&self) -> u64 {
+        self.bytes / (self.next.0 - self.first.0).max(1)
+    }
+
     /// Takes the next entry; holes before it are known to be ones.
     pub(crate) fn push(&mut self, entry: Entry) {
         self.next = entry.offset.plus(1);

@@ -90,6 +90,11 @@ impl Reader {
         self.credit > 0 && self.is_wanting && !self.is_checked
     }
 
+    /// Whether it lacks nothing but credit.
+    pub(crate) fn is_sated(&self) -> bool {
+        self.credit <= 0 && self.is_wanting && !self.is_checked
+    }
+
     fn is_at_until(&self) -> bool {
         self.until.is_some_and(|until| self.next >= until)
     }

@@ -363,6 +363,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             self.arrivals_deadline(),
             self.start.deadline(),
             self.work.stating.deadline(may_state),
+            self.sweeps_deadline(),
             awaited,
         ] {
             deadline = deadline.into_iter().chain(own).min();

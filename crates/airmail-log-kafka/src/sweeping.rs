@@ -2,9 +2,13 @@
 //!
 //! There is no index of topics on Kafka, so whoever is behind reads the log. A *sweep* starts at the reader that is
 //! furthest behind and goes on to the newest entries; every reader of that log that it meets rides along, and takes what
-//! comes from the same bytes. A reader without credit is left behind where it is, and met by a later sweep, or by this
-//! one if nobody else is left on it. A sweep on which nobody waits for more gives its consumer to another log that needs
-//! one.
+//! comes from the same bytes. A reader that has had its credit, and mostly gets more at once, is waited for, as
+//! long as the sweep has patience: else every step of it would be a sweep of its own for the sake of whoever is ahead. One that gets none by then is left behind where it is, and met by a later sweep, or by this one if nobody else
+//! is left on it. Nor is much read for nobody: a sweep on which nobody rides goes on from the next one who is ahead. One on
+//! which nobody waits for more gives its consumer to another log that needs one.
+//!
+//! Patience is for a node that has no turn for a moment, and grows again with what is read. So a reader that takes little at
+//! a time slows those that ride with it to 1 MiB/s, and one that takes nothing keeps them for [`PATIENCE_MAX`] once.
 
 use crate::brokers::{Brokers, ConsumerId, Record, Slot, Taken};
 use crate::entry::{Entry, Window, read};
@@ -12,10 +16,19 @@ use crate::log::Log;
 use crate::place::{Offset, place_of};
 use crate::reader::{Reader, ReaderKey};
 use crate::storage::KafkaStorage;
-use airmail_model::LogId;
+use airmail_model::{LogId, Mono};
+use std::time::Duration;
 
 /// Bytes of a sweep's window.
 const WINDOW_BYTES: u64 = 256 << 10;
+
+/// Time for which a sweep waits at most for readers that have had their credit, and what it gains of that with each window.
+const PATIENCE_MAX: Duration = Duration::from_secs(2);
+const PATIENCE_OF_WINDOW: Duration = Duration::from_millis(250);
+
+/// Bytes to the next reader, about, that a sweep reads for nobody rather than begin again there: what has been fetched is
+/// lost then, which is half as much.
+const FOR_NOBODY_BYTES: u64 = 8 << 20;
 
 /// A sweep of one log.
 #[derive(Debug)]
@@ -27,6 +40,19 @@ pub(crate) struct Sweep {
     is_readable: bool,
     /// Its consumer has given what the log is not read through to: it cannot go on.
     is_spent: bool,
+    /// When it began to wait with this window for readers without credit.
+    held_since: Option<Mono>,
+    /// Time for which it would wait, from then on.
+    patience: Duration,
+}
+
+impl Sweep {
+    /// Ends its wait.
+    fn go_on(&mut self, now: Mono) {
+        if let Some(since) = self.held_since.take() {
+            self.patience = self.patience.saturating_sub(now.since(since));
+        }
+    }
 }
 
 impl<B: Brokers> KafkaStorage<B> {
@@ -42,7 +68,12 @@ impl<B: Brokers> KafkaStorage<B> {
         let mut is_busy = false;
         for at in 0..self.sweeps.len() {
             self.serve_sweep(at);
-            if self.is_wanted(at) && self.sweeps[at].is_readable {
+            if !self.is_wanted(at) || self.is_held(at) {
+                continue;
+            }
+            if let Some(place) = self.next_stop(at) {
+                self.move_sweep(at, place);
+            } else if self.sweeps[at].is_readable {
                 self.fill_sweep(at);
                 self.serve_sweep(at);
                 is_busy = true;
@@ -89,6 +120,44 @@ impl<B: Brokers> KafkaStorage<B> {
         !sweep.is_spent && behind.any(|(_, place)| place >= sweep.window.next)
     }
 
+    /// Whether a sweep waits with its window for a reader that has had its credit.
+    fn is_held(&mut self, at: usize) -> bool {
+        let sweep = &self.sweeps[at];
+        let is_here = |place: Offset| sweep.window.contains(place) || place == sweep.window.next;
+        let log = self.logs.get(&sweep.log);
+        let is_held = log.is_some_and(|log| {
+            let mut readers = log.readers.iter().filter_map(|key| self.readers.get(key));
+            readers.any(|reader| {
+                let place = place_of(reader.next).0;
+                reader.is_sated() && is_here(place) && place < log.scan.newest.first
+            })
+        });
+        let (sweep, now) = (&mut self.sweeps[at], self.now.mono);
+        if !is_held {
+            sweep.go_on(now);
+            return false;
+        }
+        let since = *sweep.held_since.get_or_insert(now);
+        now < since.plus(sweep.patience)
+    }
+
+    /// The place of the next reader that waits for a sweep, if nobody rides on it and that one is far ahead.
+    fn next_stop(&self, at: usize) -> Option<Offset> {
+        let sweep = &self.sweeps[at];
+        let window = &sweep.window;
+        let ahead = self.behind(sweep.log).map(|(_, place)| place);
+        let next = ahead.filter(|place| *place >= window.next).min()?;
+        let between = (next.0 - window.next.0).saturating_mul(window.bytes_each());
+        (between > FOR_NOBODY_BYTES).then_some(next)
+    }
+
+    /// When a sweep goes on without those for whom it waits.
+    pub(crate) fn sweeps_deadline(&self) -> Option<Mono> {
+        let until = |sweep: &Sweep| Some(sweep.held_since?.plus(sweep.patience));
+        let ends = self.sweeps.iter().filter_map(until);
+        ends.filter(|end| *end > self.now.mono).min()
+    }
+
     /// Fetches the next window.
     fn fill_sweep(&mut self, at: usize) {
         let sweep = &mut self.sweeps[at];
@@ -117,6 +186,8 @@ impl<B: Brokers> KafkaStorage<B> {
             }
         }
         sweep.window = window;
+        sweep.go_on(self.now.mono);
+        sweep.patience = PATIENCE_MAX.min(sweep.patience + PATIENCE_OF_WINDOW);
     }
 
     /// Starts sweeps for readers that no sweep will meet, as far as there are consumers for them.
@@ -148,11 +219,8 @@ impl<B: Brokers> KafkaStorage<B> {
             };
             match own {
                 // It goes on for others, who are ahead; this one is next.
-                Some(at) if self.is_wanted(at) => {}
-                Some(at) => {
-                    let slot = self.drop_sweep(at);
-                    self.begin_sweep(log, slot, place);
-                }
+                Some(at) if self.is_wanted(at) || self.is_held(at) => {}
+                Some(at) => self.move_sweep(at, place),
                 None => {
                     if let Some(slot) = self.free_slot() {
                         self.begin_sweep(log, slot, place);
@@ -196,22 +264,46 @@ impl<B: Brokers> KafkaStorage<B> {
         Some(self.drop_sweep(idle))
     }
 
-    fn begin_sweep(&mut self, id: LogId, slot: Slot, from: Offset) {
-        let Some(log) = self.logs.get(&id) else {
-            // Input: a log that was deleted meanwhile.
-            return;
-        };
-        let (partition, from) = (log.partition.clone(), from.max(log.first()));
+    fn begin_sweep(&mut self, log: LogId, slot: Slot, from: Offset) {
+        let begun = self.sweep_from(log, slot, from);
+        self.sweeps.push(begun);
+    }
+
+    /// A new sweep, with a consumer if the log is there: it ends by itself if not.
+    fn sweep_from(&mut self, id: LogId, slot: Slot, from: Offset) -> Sweep {
         let consumer = ConsumerId(self.id());
-        self.brokers.consume(consumer, slot, &partition, from);
-        self.sweeps.push(Sweep {
+        let log = self.logs.get(&id);
+        let from = log.map_or(from, |log| from.max(log.first()));
+        if let Some(log) = log {
+            self.brokers.consume(consumer, slot, &log.partition, from);
+        }
+        Sweep {
             log: id,
             consumer,
             slot,
             window: Window::new(from),
             is_readable: false,
             is_spent: false,
-        });
+            held_since: None,
+            patience: PATIENCE_MAX,
+        }
+    }
+
+    /// Has a sweep go on from another place of its log.
+    fn move_sweep(&mut self, at: usize, place: Offset) {
+        let Sweep {
+            log,
+            slot,
+            consumer,
+            ..
+        } = self.sweeps[at];
+        self.brokers.stop(consumer);
+        self.sweeps[at].go_on(self.now.mono);
+        let patience = self.sweeps[at].patience;
+        self.sweeps[at] = Sweep {
+            patience,
+            ..self.sweep_from(log, slot, place)
+        };
     }
 
     fn drop_sweep(&mut self, at: usize) -> Slot {

@@ -3,6 +3,7 @@
 mod apart;
 mod conformance;
 mod histories;
+mod late;
 mod node;
 mod owning;
 mod statements;

@@ -250,6 +250,47 @@ impl KafkaCluster {
         config
     }
 
+    /// Names of all topics.
+    pub fn topics(&self) -> Vec<String> {
+        let consumer: BaseConsumer = self.client().create().unwrap();
+        let mut names = Vec::new();
+        wait_patiently("topics are told", || {
+            let metadata = consumer.fetch_metadata(None, PATIENCE);
+            metadata.is_ok_and(|metadata| {
+                let topics = metadata.topics().iter();
+                names = topics.map(|topic| topic.name().to_owned()).collect();
+                true
+            })
+        });
+        names
+    }
+
+    /// Leaves the first partition of each of these topics to one node, by its place, whatever its topic asks for.
+    pub fn leave_to(&self, topics: &[String], node: usize) {
+        let one = |topic: &String| {
+            let id = node + 1;
+            format!(r#"{{"topic":"{topic}","partition":0,"replicas":[{id}]}}"#)
+        };
+        let moved: Vec<String> = topics.iter().map(one).collect();
+        let plan = format!(r#"{{"version":1,"partitions":[{}]}}"#, moved.join(","));
+        let file = self.directory.join("reassignment.json");
+        fs::write(&file, plan).unwrap();
+        let reassign = |step: &str| {
+            let mut tool = self.java();
+            tool.arg("org.apache.kafka.tools.reassign.ReassignPartitionsCommand");
+            tool.args(["--bootstrap-server", &self.bootstrap(), step]);
+            tool.arg("--reassignment-json-file").arg(&file);
+            let said = tool.output().unwrap();
+            assert!(said.status.success(), "{said:?}");
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        reassign("--execute");
+        wait_patiently("topics are moved", || {
+            let said = reassign("--verify");
+            said.matches("is completed").count() == topics.len()
+        });
+    }
+
     /// Where each partition of a topic ends.
     pub fn ends(&self, topic: &str, partitions: i32) -> BTreeMap<i32, i64> {
         let consumer: BaseConsumer = self.client().create().unwrap();

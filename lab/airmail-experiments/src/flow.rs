@@ -60,6 +60,8 @@ pub type Halt = Arc<dyn Fn() -> bool + Send + Sync>;
 pub struct Load {
     /// The node, as `airmail://HOST:PORT`.
     pub url: String,
+    /// The namespace of its topics; absent: the default one.
+    pub namespace: Option<String>,
     /// Distinguishes this run's messages from others'.
     pub id: u32,
     /// Prefix of the run's topics.
@@ -117,6 +119,9 @@ impl Load {
 
     async fn connect(&self) -> Result<Client, Failure> {
         let mut builder = Client::builder().url(&*self.url);
+        if let Some(namespace) = &self.namespace {
+            builder = builder.namespace(&**namespace);
+        }
         if let Some(bytes) = self.publish_memory_bytes {
             builder = builder.publish_memory_bytes(bytes);
         }

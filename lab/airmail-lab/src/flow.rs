@@ -15,6 +15,7 @@ mod pilot;
 mod plan;
 mod points;
 mod report;
+mod run_node;
 mod runs;
 mod summary;
 mod sweeps;
@@ -23,6 +24,7 @@ mod written;
 use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
 use airmail_bench::family::Stop;
+use airmail_bench::family::kafka_logs::KafkaLogs;
 use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::settings::milliseconds;
 use airmail_experiments::flow::Distribution;
@@ -59,9 +61,14 @@ pub(crate) struct FlowArgs {
     /// in publishers]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) limiters: Vec<LimiterKind>,
-    /// Storages of the node that is started [default: memory,disk]
+    /// Storages of the node that is started; kafka-apart: pilot, copilot and tower are a process each [default:
+    /// memory,disk, and with --log kafka,kafka-apart]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) storages: Vec<Storage>,
+    /// The Kafka of the storages that are there, as kafka://HOST:PORT?replicas=1&min_insync=1, without a prefix: each
+    /// node has topics of its own, which end with it
+    #[arg(long, value_name = "URL", conflicts_with = "target")]
+    pub(crate) log: Option<KafkaLogs>,
     /// Messages of each publisher, at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) messages: Option<u64>,
@@ -122,6 +129,10 @@ pub(super) fn run(args: &FlowArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     settings.map_err(|wrong| UsageError(wrong.to_string()))?;
     if plan.shares_the_disk() && !hosts.node().is_here() {
         let asks = "--neighbours: 0 where the node is on another machine, whose disk is not theirs";
+        return Err(UsageError(asks.to_owned()).into());
+    }
+    if args.log.is_none() && plan.storages.iter().any(|storage| storage.is_on_kafka()) {
+        let asks = "--storages: with one on Kafka, --log says where that is";
         return Err(UsageError(asks.to_owned()).into());
     }
     if plan.messages.is_none() && plan.duration_ms == Some(0) {

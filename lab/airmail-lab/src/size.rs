@@ -6,11 +6,13 @@
 
 mod report;
 
+use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
 use crate::hosts::Hosts;
 use crate::measured_node::{MeasuredNode, TargetArgs};
 use crate::narration::say;
 use airmail_bench::family::Stop;
+use airmail_bench::family::kafka_logs::KafkaLogs;
 use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::run::Job;
 use airmail_bench::{Report, Settings, Workload};
@@ -39,9 +41,19 @@ pub(crate) struct SizeArgs {
     /// Payloads, in bytes, as 16,1024 [default: 16 to 1048576 in nine steps]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
     pub(crate) sizes: Vec<u32>,
-    /// Storages
-    #[arg(long, value_name = "STORAGE,...", value_delimiter = ',', value_enum, default_values_t = [Storage::Memory, Storage::Disk], conflicts_with = "target")]
+    /// Storages [default: memory,disk, and with --log kafka]
+    #[arg(
+        long,
+        value_name = "STORAGE,...",
+        value_delimiter = ',',
+        value_enum,
+        conflicts_with = "target"
+    )]
     pub(crate) storages: Vec<Storage>,
+    /// The Kafka of the storage that is there, as kafka://HOST:PORT?replicas=1&min_insync=1, without a prefix: each node
+    /// has topics of its own, which end with it
+    #[arg(long, value_name = "URL", conflicts_with = "target")]
+    pub(crate) log: Option<KafkaLogs>,
     /// Duration of each run, in milliseconds; less where it would publish more than 1 GiB
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) run_ms: u64,
@@ -63,6 +75,8 @@ pub(crate) enum Storage {
     Memory,
     /// On a disk, synced
     Disk,
+    /// On Kafka
+    Kafka,
     /// Wherever a node stores that was there before
     #[value(skip)]
     Target,
@@ -74,13 +88,15 @@ impl Storage {
         match self {
             Storage::Memory => "memory",
             Storage::Disk => "disk",
+            Storage::Kafka => "kafka",
             Storage::Target => "target",
         }
     }
 
-    /// The option of a node that has it.
-    fn option(self) -> Option<String> {
+    /// The option of a node that has it; on Kafka, at this place.
+    fn option(self, logs: Option<&KafkaLogs>) -> Option<String> {
         match self {
+            Storage::Kafka => logs.map(KafkaLogs::next_option),
             Storage::Memory => Some("--log=memory:".to_owned()),
             Storage::Disk => Some("--log=disk:".to_owned()),
             Storage::Target => None,
@@ -98,9 +114,11 @@ impl SizeArgs {
     }
 
     fn storages(&self) -> Vec<Storage> {
-        match self.target.target {
-            Some(_) => vec![Storage::Target],
-            None => self.storages.clone(),
+        match (&self.target.target, &self.log) {
+            (Some(_), _) => vec![Storage::Target],
+            _ if !self.storages.is_empty() => self.storages.clone(),
+            (None, Some(_)) => vec![Storage::Kafka],
+            (None, None) => vec![Storage::Memory, Storage::Disk],
         }
     }
 
@@ -111,6 +129,10 @@ impl SizeArgs {
 }
 
 pub(super) fn run(args: &SizeArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
+    if args.log.is_none() && args.storages().contains(&Storage::Kafka) {
+        let asks = "--storages: with one on Kafka, --log says where that is";
+        return Err(UsageError(asks.to_owned()).into());
+    }
     let target = args.target.target.as_deref();
     let hosts = args.common.hosts.read(target, stop)?;
     let mut cases = Vec::new();
@@ -149,7 +171,8 @@ fn case(
     storage: Storage,
     size: u32,
 ) -> anyhow::Result<Case> {
-    let node = args.target.node(hosts, &args.node, storage.option(), &[])?;
+    let option = storage.option(args.log.as_ref());
+    let node = args.target.node(hosts, &args.node, option, &[])?;
     let messages_max = RUN_BYTES / u64::from(size);
     let settings = Settings {
         workload: Workload::E2e,

@@ -4,13 +4,15 @@ use super::KafkaUrl;
 use super::storage_set::Failure;
 use crate::config::Config;
 use airmail_log::{LogStorage, Waker};
-use airmail_log_kafka::shell::{KafkaSettings, LibrdkafkaBrokers, cluster_number};
+use airmail_log_kafka::shell::{self, KafkaSettings, LibrdkafkaBrokers, cluster_number};
 use airmail_log_kafka::{KafkaAppender, KafkaConfig, KafkaStorage};
 use std::time::Duration;
 
 /// Time of one question for the cluster, and number of questions before a start is given up.
 const QUESTION: Duration = Duration::from_secs(5);
 const QUESTIONS_MAX: u32 = 12;
+/// Time in which topics are removed.
+const REMOVAL: Duration = Duration::from_secs(30);
 
 /// No broker has answered.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,18 @@ fn of_logs(
         skew: url.skew,
         queue_bytes: config.pending.0,
         ..KafkaConfig::default()
+    }
+}
+
+impl KafkaUrl {
+    /// Deletes all topics of its prefix, and with them all that is stored there, whoever uses it. Blocks for half a minute
+    /// at most.
+    ///
+    /// # Errors
+    /// The brokers do not answer, or one refuses it.
+    pub fn remove_topics(&self) -> Result<(), Failure> {
+        shell::remove_topics(&settings(self), &self.prefix, REMOVAL)?;
+        Ok(())
     }
 }
 

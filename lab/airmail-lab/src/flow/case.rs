@@ -10,8 +10,12 @@ use std::str::FromStr;
 pub(crate) enum Storage {
     /// Memory: as the paper's *in-memory log storage*.
     Memory,
-    /// A disk: stands where the paper has Kafka.
+    /// A disk: stands where the paper has Kafka, if there is none.
     Disk,
+    /// Kafka, and a node of one process.
+    Kafka,
+    /// Kafka, and a node whose roles are a process each.
+    KafkaApart,
     /// Memory that takes so many microseconds for each batch, one after another: a known capacity.
     Served(u32),
     /// A disk on which neighbours write and sync all the time.
@@ -24,7 +28,7 @@ pub(crate) enum Storage {
 
 /// There is no storage of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a storage: memory, disk")]
+#[error("`{0}` is not a storage: memory, disk, kafka, kafka-apart")]
 pub(crate) struct UnknownStorage(String);
 
 impl Storage {
@@ -33,20 +37,30 @@ impl Storage {
         match self {
             Storage::Memory => "memory",
             Storage::Disk => "disk",
+            Storage::Kafka => "kafka",
+            Storage::KafkaApart => "kafka-apart",
             Storage::Served(_) => "served",
             Storage::SharedDisk | Storage::SharedDiskAWhile => "shared-disk",
             Storage::Target => "target",
         }
     }
 
-    /// The option of a node that has it.
+    /// Whether its logs are on Kafka.
+    pub(super) fn is_on_kafka(self) -> bool {
+        matches!(self, Storage::Kafka | Storage::KafkaApart)
+    }
+
+    /// The option of a node that has it, if that is always the same.
     pub(super) fn option(self) -> Option<String> {
         match self {
             Storage::Memory => Some("--log=memory:".to_owned()),
             Storage::Served(service_us) => Some(format!("--log=memory:?service_us={service_us}")),
-            Storage::Disk | Storage::SharedDisk | Storage::SharedDiskAWhile | Storage::Target => {
-                None
-            }
+            Storage::Disk
+            | Storage::Kafka
+            | Storage::KafkaApart
+            | Storage::SharedDisk
+            | Storage::SharedDiskAWhile
+            | Storage::Target => None,
         }
     }
 }
@@ -64,6 +78,8 @@ impl FromStr for Storage {
         match name {
             "memory" => Ok(Storage::Memory),
             "disk" => Ok(Storage::Disk),
+            "kafka" => Ok(Storage::Kafka),
+            "kafka-apart" => Ok(Storage::KafkaApart),
             _ => Err(UnknownStorage(name.to_owned())),
         }
     }
@@ -171,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_storage_is_known_by_its_name_and_the_targets_by_none() {
-        for storage in [Storage::Memory, Storage::Disk] {
+        let kafka = [Storage::Kafka, Storage::KafkaApart];
+        for storage in [Storage::Memory, Storage::Disk].into_iter().chain(kafka) {
             assert_eq!(storage.name().parse(), Ok(storage));
         }
         assert!("target".parse::<Storage>().is_err());

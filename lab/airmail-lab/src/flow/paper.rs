@@ -1,7 +1,6 @@
 //! The paper's numbers of figures, so that its readers find theirs.
 //!
-//! Section 5.7 and appendix A.1 are about memory, 5.8 and A.2 about Kafka, in whose place ours has
-//! the disk. Figures that the paper has not, such as those of our own limiter, have no number.
+//! Section 5.7 and appendix A.1 are about memory, 5.8 and A.2 about Kafka, in whose place the disk stands too. Figures that the paper has not, such as those of our own limiter, have no number.
 
 use super::case::Storage;
 use airmail_experiments::flow::Distribution;
@@ -63,8 +62,12 @@ pub(super) fn figures(storage: Storage, limiter: LimiterKind) -> Option<Figures>
     match (storage, limiter) {
         (Storage::Memory, LimiterKind::LastThreePoints) => Some(MEMORY_LAST_THREE_POINTS),
         (Storage::Memory, LimiterKind::Adaptive) => Some(MEMORY_ADAPTIVE),
-        (Storage::Disk, LimiterKind::LastThreePoints) => Some(KAFKA_LAST_THREE_POINTS),
-        (Storage::Disk, LimiterKind::Adaptive) => Some(KAFKA_ADAPTIVE),
+        (Storage::Disk | Storage::Kafka | Storage::KafkaApart, LimiterKind::LastThreePoints) => {
+            Some(KAFKA_LAST_THREE_POINTS)
+        }
+        (Storage::Disk | Storage::Kafka | Storage::KafkaApart, LimiterKind::Adaptive) => {
+            Some(KAFKA_ADAPTIVE)
+        }
         _ => None,
     }
 }
@@ -105,6 +108,7 @@ pub(super) fn prefix(storage: Storage, numbers: &[&str]) -> String {
     match storage {
         _ if numbers.is_empty() => String::new(),
         Storage::Disk => format!("{word} {numbers} (disk in Kafka's place): "),
+        Storage::KafkaApart => format!("{word} {numbers} (roles apart): "),
         _ => format!("{word} {numbers}: "),
     }
 }
@@ -145,6 +149,9 @@ mod tests {
         let disk = prefix(Storage::Disk, &["5.14", "5.15"]);
         assert_eq!(disk, "Figures 5.14, 5.15 (disk in Kafka's place): ");
         assert_eq!(prefix(Storage::Disk, &[]), "");
+        assert_eq!(prefix(Storage::Kafka, &["5.14"]), "Figure 5.14: ");
+        let apart = prefix(Storage::KafkaApart, &["5.14"]);
+        assert_eq!(apart, "Figure 5.14 (roles apart): ");
         assert_eq!(figures(Storage::Memory, LimiterKind::Gradient), None);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) enum Preset {
     Node,
     /// The paper's for memory: 8 million, from 200 in flight, N 25,000, delta 20
     Memory,
-    /// The paper's for Kafka, on disk: 70 million, from 1,000 in flight, N 50,000, delta 100
+    /// The paper's for Kafka, on disk unless --log says where one is: 70 million, from 1,000 in flight, N 50,000, delta 100
     Kafka,
 }
 
@@ -119,6 +119,9 @@ impl Plan {
         choose(&mut plan.topics, &args.topics);
         choose(&mut plan.distributions, &args.distributions);
         choose(&mut plan.limiters, &args.limiters);
+        if args.log.is_some() {
+            plan.storages = vec![Storage::Kafka, Storage::KafkaApart];
+        }
         choose(&mut plan.storages, &args.storages);
         choose(&mut plan.places, &args.side);
         choose(&mut plan.publishers, &args.publishers);
@@ -137,6 +140,9 @@ impl Plan {
         plan.size = args.size as usize;
         plan.service_us = args.service_us;
         plan.neighbours = args.neighbours;
+        if plan.storages.iter().all(|storage| storage.is_on_kafka()) {
+            plan.change_ms = 0;
+        }
         if args.target.is_some() {
             plan.storages = vec![Storage::Target];
             // Only a node that is started for it gets other settings.
@@ -345,6 +351,7 @@ impl Plan {
     pub(super) fn load(&self, setup: &Setup, gate: Throttling, until: Until) -> Load {
         let load = Load {
             url: String::new(),
+            namespace: None,
             id: 0,
             prefix: String::new(),
             topics: setup.topics,

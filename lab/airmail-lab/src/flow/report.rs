@@ -9,6 +9,7 @@ use super::case::{Place, Storage, topics_text};
 use super::figures::Figures;
 use super::paper;
 use super::plan::Plan;
+use super::run_node::PARTITIONS;
 use super::runs::Measured;
 use super::summary::Summary;
 use crate::hosts::Hosts;
@@ -78,6 +79,12 @@ fn about(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Vec<String> {
         ),
         hosts.paragraph(),
     ];
+    if plan.storages.iter().any(|storage| storage.is_on_kafka()) {
+        about.push(format!(
+            "On Kafka a run's messages are in {PARTITIONS} partitions; the node is one process, or (kafka-apart) a pilot, \
+             a copilot and a tower."
+        ));
+    }
     about.extend(measured.ended.clone());
     if !measured.is_sound() {
         about.push(
@@ -159,6 +166,8 @@ fn comparisons(plan: &Plan, figures: &Figures<'_>, storage: Storage, place: Plac
     let number = match (storage, place) {
         (Storage::Memory, Place::Publisher) => "Section 5.7.3: ",
         (Storage::Disk, Place::Publisher) => "Section 5.8.3 (disk in Kafka's place): ",
+        (Storage::Kafka, Place::Publisher) => "Section 5.8.3: ",
+        (Storage::KafkaApart, Place::Publisher) => "Section 5.8.3 (roles apart): ",
         _ => "",
     };
     let one = |topics: u32, distribution: Distribution| {

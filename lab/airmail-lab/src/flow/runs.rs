@@ -10,10 +10,10 @@ use super::changes::ChangeRuns;
 use super::neighbours::{Neighbours, Shift, Worked};
 use super::outcome::{Outcome, courses};
 use super::plan::{Plan, Until};
+use super::run_node::RunNode;
 use super::sweeps::SweepOf;
 use super::{FlowArgs, flying, pilot};
 use crate::hosts::Hosts;
-use airmail_bench::family::own_node::OwnNode;
 use airmail_experiments::flow::{Flown, Load, Throttling, Window};
 use airmail_flow::LimiterKind;
 use airmail_queueing::knee::Knee;
@@ -247,11 +247,12 @@ impl Runner<'_> {
         }
         let setup = &case.setup;
         let node = self.node(setup, &gate, option)?;
-        let own = node.as_ref().map(OwnNode::url);
+        let own = node.as_ref().map(RunNode::url);
         let url = own.or_else(|| self.args.target.clone()).unwrap_or_default();
         let id = self.next_id();
         let load = Load {
             url,
+            namespace: node.as_ref().and_then(RunNode::namespace),
             id,
             prefix: format!("bench/flow-{id:08x}"),
             ..self.plan.load(setup, gate, until)
@@ -277,7 +278,7 @@ impl Runner<'_> {
     }
 
     /// Neighbours on this node's disk, if the setup has any.
-    fn neighbours(&self, setup: &Setup, node: &OwnNode) -> anyhow::Result<Option<Neighbours>> {
+    fn neighbours(&self, setup: &Setup, node: &RunNode) -> anyhow::Result<Option<Neighbours>> {
         let change = Duration::from_millis(self.plan.change_ms);
         let shift = match setup.storage {
             Storage::SharedDisk => Shift {
@@ -308,14 +309,13 @@ impl Runner<'_> {
         setup: &Setup,
         gate: &Throttling,
         option: Option<String>,
-    ) -> anyhow::Result<Option<OwnNode>> {
+    ) -> anyhow::Result<Option<RunNode>> {
         if self.args.target.is_some() {
             return Ok(None);
         }
         let environment = pilot::environment(setup.place, gate, &self.plan.gates);
-        let node = self
-            .hosts
-            .start_node(&self.args.node, option, &environment)?;
+        let storage = (setup.storage, self.args.log.as_ref());
+        let node = RunNode::start(self.hosts, &self.args.node, storage, option, &environment)?;
         Ok(Some(node))
     }
 

@@ -235,6 +235,7 @@ fn panel(groups: &[Group<'_>], y: &str, values: &[Named]) -> Panel {
         let colours = match storage {
             Storage::Memory | Storage::Target => [3, 6],
             Storage::Disk => [4, 1],
+            Storage::Kafka => [2, 5],
         };
         Series {
             name: format!("{}{name}", storage.name()),
@@ -243,7 +244,12 @@ fn panel(groups: &[Group<'_>], y: &str, values: &[Named]) -> Panel {
             colour: colours[nth % 2],
         }
     };
-    let storages = [Storage::Memory, Storage::Disk, Storage::Target];
+    let storages = [
+        Storage::Memory,
+        Storage::Disk,
+        Storage::Kafka,
+        Storage::Target,
+    ];
     let of_storage = |storage| {
         let values = values.iter().enumerate();
         values.map(move |(nth, value)| line(storage, nth, *value))

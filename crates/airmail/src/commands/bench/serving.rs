@@ -2,11 +2,17 @@
 
 use crate::cli::{Cli, Command, UsageError};
 use crate::commands::serve;
+#[cfg(feature = "kafka")]
+use airmail_bench::family::kafka_logs::PASSING_PREFIX;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::own_node::{Started, Task, directory};
 use airmail_bench::process::Usage;
 use airmail_node::environment::Environment;
+#[cfg(feature = "kafka")]
+use airmail_node::storage::StorageUrl;
 use clap::Parser as _;
+#[cfg(feature = "kafka")]
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Log level of a node whose log nobody reads.
@@ -34,6 +40,8 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
     let Command::Serve(args) = Cli::try_parse_from(words)?.command else {
         return Err(UsageError("--node: not an option of airmail serve".to_owned()).into());
     };
+    #[cfg(feature = "kafka")]
+    let logs = args.log.clone();
     serve::run_and_tell(&args, &environment, |_, running| {
         let started = Started {
             port: running.address.port(),
@@ -52,6 +60,8 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
                 }
             }
             // Its data goes with it, so there is nothing that it would have to finish.
+            #[cfg(feature = "kafka")]
+            remove_topics(&logs, data.path());
             drop(data);
             std::process::exit(0);
         };
@@ -60,4 +70,20 @@ pub(super) fn serve() -> anyhow::Result<ExitCode> {
             std::process::exit(1);
         }
     })
+}
+
+/// Removes the topics of those of its storages that are on Kafka for this run alone.
+#[cfg(feature = "kafka")]
+fn remove_topics(logs: &[String], data: &Path) {
+    let urls = logs.iter().map(|log| StorageUrl::parse(log, data));
+    let urls = urls.filter_map(Result::ok);
+    let passing = urls.filter_map(|url| match url {
+        StorageUrl::Kafka(url) if url.prefix.starts_with(PASSING_PREFIX) => Some(url),
+        _ => None,
+    });
+    for url in passing {
+        if let Err(error) = url.remove_topics() {
+            tracing::error!(prefix = url.prefix, %error, "topics are left on Kafka");
+        }
+    }
 }

@@ -62,6 +62,16 @@ impl Brokers {
         format!("kafka://{brokers}?replicas={BROKERS}&min_insync={MIN_INSYNC}")
     }
 
+    /// Names of all topics.
+    pub(crate) fn topics(&self) -> Vec<String> {
+        self.cluster.topics()
+    }
+
+    /// Leaves these topics to one broker.
+    pub(crate) fn leave_to(&self, topics: &[String], broker: usize) {
+        self.cluster.leave_to(topics, broker);
+    }
+
     pub(crate) fn machine(&self, broker: usize) -> Option<Machine> {
         self.machines.get(broker).copied()
     }

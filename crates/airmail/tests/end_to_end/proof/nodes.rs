@@ -214,6 +214,23 @@ impl Nodes {
         &self.place(who).address
     }
 
+    /// Kafka's topics, if there are brokers.
+    pub(crate) fn topics(&self) -> Vec<String> {
+        self.kafka.as_ref().map_or_else(Vec::new, Brokers::topics)
+    }
+
+    /// Leaves topics of Kafka to one broker: fewer replicas than a message needs, so nothing is acknowledged.
+    pub(crate) fn leave_to_broker(&self, topics: &[String], broker: usize) {
+        let kafka = self.kafka.as_ref().expect("brokers");
+        kafka.leave_to(topics, broker);
+    }
+
+    /// A metric of a node that runs, 0 if it has none of this name.
+    pub(crate) fn metric(&self, who: Who, name: &str) -> f64 {
+        let node = self.place(who).node.as_ref().unwrap();
+        node::metric(&node.http, name).unwrap_or_default()
+    }
+
     /// The process of a node that runs.
     pub(crate) fn pid(&self, who: Who) -> u32 {
         self.place(who).node.as_ref().unwrap().pid()

@@ -47,6 +47,18 @@ fn presets_have_the_papers_parameters_and_its_limiters() {
 }
 
 #[test]
+fn on_kafka_roles_are_together_and_apart_and_no_capacity_changes() {
+    let there = plan("--log kafka://a:1");
+    assert_eq!(there.storages, [Storage::Kafka, Storage::KafkaApart]);
+    assert!(there.changing_setups().is_empty());
+    let paper = plan("--preset kafka --log kafka://a:1 --storages kafka-apart");
+    assert_eq!(paper.storages, [Storage::KafkaApart]);
+    assert_eq!(paper.initial(), 1_000);
+    let both = plan("--log kafka://a:1 --storages memory,kafka");
+    assert!(!both.changing_setups().is_empty());
+}
+
+#[test]
 fn every_combination_is_a_case_once_and_a_fixed_bound_is_in_each_setup() {
     let plan = plan("--topics 1,16,1 --storages disk --limiters gradient,fixed --publishers 1,8");
     let cases = plan.cases();
