@@ -58,6 +58,7 @@ fn storage(data: &[u8]) -> Option<JournalStorage<Directory>> {
         log,
         map: epoch,
         batch,
+        sole: false,
     });
     let mut done = Vec::new();
     while done.len() < 2 {

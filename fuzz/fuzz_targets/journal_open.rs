@@ -212,6 +212,7 @@ impl World {
                     log: log(n),
                     map: MapEpoch(1),
                     batch,
+                    sole: false,
                 });
             }
             self.run();
@@ -296,6 +297,7 @@ fuzz_target!(|data: &[u8]| {
             log: log(n),
             map: MapEpoch(1),
             batch,
+            sole: false,
         });
     }
     world.run();

@@ -178,7 +178,7 @@ impl World {
 
     fn look(&mut self) {
         for request in self.out.requests.drain(..) {
-            if let Request::Publish { request, batch } = request {
+            if let Request::Publish { request, batch, .. } = request {
                 assert!(batch.producer().is_some());
                 self.sent.push(request);
             }

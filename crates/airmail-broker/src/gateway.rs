@@ -231,7 +231,11 @@ impl Gateway {
             return;
         };
         match request {
-            Request::Publish { request, batch } => self.publish(key, request, batch, out),
+            Request::Publish {
+                request,
+                batch,
+                begins_epoch,
+            } => self.publish(key, request, (batch, begins_epoch), out),
             Request::Add(wanted) => {
                 let (subscription, generation) = (wanted.subscription, wanted.generation);
                 if let Err(error) = self.add(key, wanted, out) {

@@ -77,6 +77,8 @@ pub(crate) enum ToTower {
         log: LogId,
         number: u64,
         batch: Checked<Batch>,
+        /// See [`Call::Append`](airmail_log::Call::Append).
+        sole: bool,
     },
     /// Begin a new life of a log. Answered by `Renewed`.
     Renew { log: LogId },

@@ -45,6 +45,8 @@ pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
         many_writers: _,
         // The catalog has it provision before it makes a namespace.
         provisions: _,
+        // Sole publishes have an order of their own, and go on while a log is lost.
+        appends_apart: _,
         strongest: _,
         topic_index: _,
         // The catalog moves no namespace away from where logs cannot be sealed.

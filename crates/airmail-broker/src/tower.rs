@@ -172,7 +172,12 @@ impl Tower {
                 log,
                 question,
             } => self.ask(member, log, question, out),
-            ToTower::Append { log, number, batch } => self.append(log, number, batch, out),
+            ToTower::Append {
+                log,
+                number,
+                batch,
+                sole,
+            } => self.append((log, number), batch, sole, out),
             ToTower::Renew { log } => self.renew(log, out),
             ToTower::Topics {
                 listing,

@@ -35,6 +35,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     clock: AppendClock::Monotone,
     many_writers: false,
     provisions: false,
+    appends_apart: false,
     topic_index: true,
     past_end: false,
     seal: false,

@@ -314,8 +314,13 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 self.logs.reopen(t, log)?
             }
             Outgoing::Call(number) => {
-                let mut call = self.calls.get_mut(number)?.call.clone();
+                let unanswered = self.calls.get_mut(number)?;
+                let mut call = unanswered.call.clone();
                 call.set_tag(Tag(number.0));
+                if let Call::Append { sole, .. } = &mut call {
+                    // Elsewhere, or there already, it may be stored behind its successor.
+                    *sole &= !unanswered.is_doubtful;
+                }
                 call
             }
             Outgoing::Start(run) => {

@@ -89,7 +89,13 @@ impl Owners {
             let batch = Maker::new(log(0)).batch(&[(topic, &payload)]);
             let map = batch.map_epoch();
             let log = log(0);
-            let answer = self.ask(0, |t| Call::Append { t, log, map, batch });
+            let answer = self.ask(0, |t| Call::Append {
+                t,
+                log,
+                map,
+                batch,
+                sole: false,
+            });
             assert!(matches!(answer, Completion::Appended { .. }), "{answer:?}");
         }
     }

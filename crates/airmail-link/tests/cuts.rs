@@ -201,7 +201,13 @@ impl Run {
         let (t, log, map) = (Tag(self.number()), maker.log, batch.map_epoch());
         self.order.entry(log).or_default().push_back(t);
         self.appends.insert(t, (producer, log, payloads));
-        self.link.submit(Call::Append { t, log, map, batch });
+        self.link.submit(Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole: false,
+        });
     }
 
     fn read(&mut self) {

@@ -113,7 +113,16 @@ impl Far {
         let batch = Maker::new(log(0)).batch(&[("a", "x")]);
         let map = batch.map_epoch();
         let (t, log) = (Tag(t), log(0));
-        self.asks(generation, Call::Append { t, log, map, batch });
+        self.asks(
+            generation,
+            Call::Append {
+                t,
+                log,
+                map,
+                batch,
+                sole: false,
+            },
+        );
     }
 
     fn read(&mut self, r: u64) {
@@ -190,7 +199,13 @@ fn a_guest_that_takes_nothing_is_given_a_bounded_amount_and_holds_up_nobody() {
     for t in 0..100 {
         let batch = Maker::new(log).batch(&[("a", "x")]);
         let (t, map) = (Tag(t), batch.map_epoch());
-        far.host.submit(Call::Append { t, log, map, batch });
+        far.host.submit(Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole: false,
+        });
         far.poll();
     }
     let stored = |of: &&Completion| matches!(of, Completion::Appended { .. });

@@ -246,6 +246,7 @@ fn append_more(near: &mut Near, t: u64, maker: &Maker) {
         log: log(0),
         map,
         batch,
+        sole: false,
     });
     near.poll();
 }

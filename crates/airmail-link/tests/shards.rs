@@ -100,7 +100,13 @@ impl World {
     fn send(&mut self, shard: usize, log: LogId, payload: &str) -> Tag {
         let batch = Maker::new(log).batch(&[("a", payload)]);
         let map = batch.map_epoch();
-        self.call(shard, |t| Call::Append { t, log, map, batch })
+        self.call(shard, |t| Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole: false,
+        })
     }
 
     fn read(&mut self, shard: usize, log: LogId) -> ReaderId {

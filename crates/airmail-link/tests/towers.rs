@@ -69,7 +69,13 @@ impl Owner {
         let batch = Maker::new(log(index)).batch(&[("a", "x")]);
         let map = batch.map_epoch();
         let log = log(index);
-        self.ask(|t| Call::Append { t, log, map, batch });
+        self.ask(|t| Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole: false,
+        });
     }
 
     fn read(&mut self, filter: ScopeFilter) {

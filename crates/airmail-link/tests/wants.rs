@@ -118,6 +118,7 @@ impl Run {
             log: log(0),
             map: batch.map_epoch(),
             batch,
+            sole: false,
         });
     }
 

@@ -5,15 +5,21 @@
 //! together: however many of them there are, the others go on.
 
 use crate::brokers::{Brokers, NewRecord, NotTaken, Produced, Token, Unstored};
-use crate::sending::{HandedOver, LOG_BYTES_MAX};
+use crate::sending::{HandedOver, Proof, has_room};
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, Refusal, Tag};
 use airmail_model::{Batch, Checked, LogId, MapEpoch, Mono};
 
 impl<B: Brokers> KafkaStorage<B> {
-    pub(crate) fn append(&mut self, t: Tag, id: LogId, map: MapEpoch, batch: Checked<Batch>) {
+    pub(crate) fn append(
+        &mut self,
+        (t, id): (Tag, LogId),
+        map: MapEpoch,
+        batch: Checked<Batch>,
+        sole: bool,
+    ) {
         let stamp = batch.producer();
-        let result = self.hand_over(t, id, map, &batch);
+        let result = self.hand_over((t, id), map, &batch, sole);
         let Err(why) = result else {
             // Input: a batch that was handed over, and will be reported.
             return;
@@ -29,10 +35,10 @@ impl<B: Brokers> KafkaStorage<B> {
 
     fn hand_over(
         &mut self,
-        t: Tag,
-        id: LogId,
+        (t, id): (Tag, LogId),
         map: MapEpoch,
         batch: &Checked<Batch>,
+        sole: bool,
     ) -> Result<(), Refusal> {
         let bytes = batch.bytes().len() as u64;
         let (has_room, is_closing) = (self.has_room(id, bytes), self.work.is_closing);
@@ -41,14 +47,14 @@ impl<B: Brokers> KafkaStorage<B> {
         let floor = log.scan.next();
         // The producer's place is noted first: what is behind a batch that is refused now is above the next.
         let admitted = match batch.producer() {
-            Some(stamp) => log.sending.admit(stamp, &log.scan.producers, now),
-            None => Ok(()),
+            Some(stamp) => log.sending.admit((stamp, sole), &log.scan.producers, now),
+            None => Ok(Proof::Report),
         };
         if map != log.spec.epoch {
             let current = log.spec.epoch;
             return Err(Refusal::StaleMap { current });
         }
-        admitted?;
+        let proof = admitted?;
         if is_closing || !has_room {
             return Err(KafkaStorage::<B>::busy());
         }
@@ -73,6 +79,7 @@ impl<B: Brokers> KafkaStorage<B> {
             bytes,
             sent_ms,
             floor,
+            proof,
         };
         let log = self.open_log(id)?;
         log.sending.handed_over(t, append, now);
@@ -89,18 +96,9 @@ impl<B: Brokers> KafkaStorage<B> {
             // Input: a log that was deleted meanwhile.
             return false;
         };
-        let queue = self.config.queue_bytes;
-        let now = self.now.mono;
-        let own = log.sending.bytes();
-        let free = queue.saturating_sub(self.work.under_way_bytes);
-        if own > 0 && own + bytes > LOG_BYTES_MAX.min(free / 2) || bytes > free {
-            return false;
-        }
-        if !log.sending.is_slow(now) {
-            return true;
-        }
-        let slow = self.logs.values().filter(|log| log.sending.is_slow(now));
-        slow.map(|log| log.sending.bytes()).sum::<u64>() + bytes <= queue / 2
+        let all = self.logs.values().map(|log| &log.sending);
+        let queue = (self.work.under_way_bytes, self.config.queue_bytes);
+        has_room((&log.sending, all), bytes, queue, self.now.mono)
     }
 
     pub(crate) fn reported(&mut self, id: LogId, token: Token, result: Result<Produced, Unstored>) {

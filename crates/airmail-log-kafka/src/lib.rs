@@ -15,6 +15,7 @@
 //! - [`producers`]: the rule by which copies are left out when they are read.
 //! - [`marks`]: the records that are copies, for whoever reads them again.
 //! - [`storage`]: the storage itself, and the list of its parts.
+//! - [`KafkaAppender`], [`ApartStorage`]: a node that appends by a handle of its own, and reads elsewhere.
 //! - `model`, with the feature of that name: brokers in memory, for tests and the simulator.
 //! - `shell`, with the feature `kafka`: that trait over librdkafka, on a real cluster.
 //!
@@ -22,6 +23,8 @@
 
 #![forbid(unsafe_code)]
 
+mod apart;
+mod appender;
 mod appending;
 mod asking;
 mod bounds;
@@ -63,5 +66,7 @@ mod sweeping;
 mod tests;
 mod withdrawing;
 
+pub use apart::ApartStorage;
+pub use appender::KafkaAppender;
 pub use config::{KafkaConfig, StatementConfig};
 pub use storage::KafkaStorage;

@@ -34,6 +34,8 @@ pub enum Bug {
     StatementTrusted,
     /// Producers are forgotten by the node's clock, and not by the log.
     ForgottenByTimer,
+    /// A batch is acknowledged by its report, whether its producer's epoch is whole here or not.
+    SoleAfterAMove,
 }
 
 /// Number of a record's first messages that are left out where only the next of a producer is taken.

@@ -18,6 +18,27 @@
 //!   or in a copy before. A client that has come from another node sends again what it has no answer for; if the other
 //!   one's copies are in another order than they were sent, the one that is stored here is left out, for its successor
 //!   was first. If that, or the reading itself, does not come in [`PROOF`], the outcome is unknown.
+//! - Of a producer whose epoch is *whole* here its report acknowledges a batch: every batch of the epoch, from sequence 0
+//!   on, was said to be sole ([`Call::Append`](airmail_log::Call::Append)), and was handed over here in its turn.
+//!
+//! Why a report is proof of a whole epoch. A record is left out only if it is stale, which its report shows, or if a
+//! record of its producer with a higher place stands before the first copy of its batch. Such a record was not
+//! handed over here, where the batches go in order. So somebody else would have to have been given a *higher* batch of the
+//! epoch, or a higher epoch, before this one is acknowledged. The ways on which that might be, and what excludes each:
+//!
+//! - *A client at another node, before or after.* It says of the first batch of an epoch that nothing of the epoch was sent
+//!   over another stream, and goes by no answer of a stream that it has left: what is acknowledged there is acknowledged
+//!   to nobody. A client that comes back, A to B to A, begins a stream within its epoch, which is not sole; and the copies
+//!   that it has left here make what it sends again lower than the next.
+//! - *A link that is cut, a log that moves to another tower.* What was sent over a link is sent again as not sole, before
+//!   all that comes later: at the other tower, and at this one if the log comes back, the epoch is whole no more, even if
+//!   that very batch is refused. One that is sent to another tower for the first time does not begin at 0 there.
+//! - *A parent in a tree that was left*, and passes on late what it was given. The child has sent that again, not sole,
+//!   elsewhere; its answer to the parent reaches nobody.
+//! - *An unknown outcome.* The stream's gateway says sole no more, for that epoch in that stream. A gateway's own stamps go
+//!   on in a new epoch.
+//! - *A new epoch after UNKNOWN_PRODUCER*, which begins at 0: what comes late of the old one is left out, and changes nothing.
+//! - *A node that has forgotten the producer, or has started anew*: what comes next does not begin at 0.
 //!
 //! Appends are answered in the order of the calls. Kafka's reports may come in another, so each waits for those
 //! before it, and is judged only then.
@@ -39,7 +60,7 @@ use std::time::Duration;
 /// Number of producers beyond which those that have nothing under way are forgotten, the longest idle first.
 const SENDERS_MAX: usize = 100_000;
 /// Most bytes under way of one log.
-pub(crate) const LOG_BYTES_MAX: u64 = 8 << 20;
+const LOG_BYTES_MAX: u64 = 8 << 20;
 /// Longest time that an append waits for its report: longer than any client waits.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Longest time from a report until the log is read through to its record.
@@ -59,6 +80,17 @@ struct Sender {
     given_up: Option<ProducerEpoch>,
     under_way: u32,
     used: Mono,
+    /// Every batch of the epoch, from its first on, was sole, and was handed over here in its turn.
+    is_whole: bool,
+}
+
+/// Thing by which an append is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Its report.
+    Report,
+    /// The log, read through to its record.
+    Reading,
 }
 
 /// Fate of an append.
@@ -79,6 +111,7 @@ struct Pending {
     sent_ms: i64,
     /// It is stored at this offset or above: what is below was read before.
     floor: Offset,
+    proof: Proof,
     /// When it is of unknown outcome without a report.
     until: Mono,
 }
@@ -93,6 +126,7 @@ pub(crate) struct HandedOver {
     pub(crate) sent_ms: i64,
     /// The log is read through to here.
     pub(crate) floor: Offset,
+    pub(crate) proof: Proof,
 }
 
 /// Appends of one log.
@@ -138,16 +172,16 @@ impl Sending {
         self.bytes > 0 && now.since(self.progress) >= SLOW
     }
 
-    /// Whether a batch may be handed over, by its producer's place.
+    /// Whether a batch may be handed over, by its producer's place and by whether it is sole; what proves it then.
     ///
     /// # Errors
     /// Why not. Nothing is stored, unless it says that it is not known.
     pub(crate) fn admit(
         &mut self,
-        stamp: ProducerStamp,
+        (stamp, sole): (ProducerStamp, bool),
         seen: &Producers,
         now: Mono,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Proof, Refusal> {
         let shown = seen.last(stamp.id);
         let sequence = stamp.sequence.0;
         if shown.is_some_and(|(epoch, _)| stamp.epoch < epoch) {
@@ -159,6 +193,7 @@ impl Sending {
             given_up: None,
             under_way: 0,
             used: now,
+            is_whole: sequence == 0,
         };
         let sender = self.senders.entry(stamp.id).or_insert(new);
         sender.used = now;
@@ -171,17 +206,38 @@ impl Sending {
         if stamp.epoch > sender.epoch {
             sender.epoch = stamp.epoch;
             sender.next = sequence;
+            sender.is_whole = sequence == 0;
         }
+        // Also by one that is refused: elsewhere it may be stored.
+        sender.is_whole &= sole && sequence >= sender.next;
         let is_shown = |(epoch, last): (ProducerEpoch, u64)| {
             epoch == stamp.epoch && sequence <= last.saturating_add(1)
         };
+        #[cfg(feature = "sabotage")]
+        if self.bug == Some(crate::sabotage::Bug::SoleAfterAMove) && sequence <= sender.next {
+            return Ok(Proof::Report);
+        }
+        if sequence == sender.next && sender.is_whole {
+            return Ok(Proof::Report);
+        }
         if sequence <= sender.next || shown.is_some_and(is_shown) {
-            return Ok(());
+            sender.is_whole = false;
+            return Ok(Proof::Reading);
         }
         Err(Refusal::OutOfOrder {
             expected: ProducerSequence(sender.next),
             found: stamp.sequence,
         })
+    }
+
+    /// Whether a sole batch begins its producer's epoch here, or goes on with one that is whole so far. One of an epoch that
+    /// is over is to be refused here, too.
+    pub(crate) fn may_be_whole(&self, stamp: ProducerStamp) -> bool {
+        match self.senders.get(&stamp.id) {
+            Some(sender) if sender.epoch == stamp.epoch => sender.is_whole,
+            Some(sender) if sender.epoch > stamp.epoch => true,
+            _ => stamp.sequence.0 == 0,
+        }
     }
 
     /// Takes note of an append that was handed over.
@@ -205,6 +261,7 @@ impl Sending {
             bytes: append.bytes,
             sent_ms: append.sent_ms,
             floor: append.floor,
+            proof: append.proof,
             until: now.plus(LIMIT),
         });
     }
@@ -219,6 +276,7 @@ impl Sending {
             bytes: 0,
             sent_ms: 0,
             floor: Offset(0),
+            proof: Proof::Report,
             until: Mono::NEVER,
         });
     }
@@ -258,7 +316,7 @@ impl Sending {
                 Fate::UnderWay(_) if now < pending.until => return,
                 Fate::UnderWay(token) => _ = self.late.insert(*token, pending.bytes),
                 Fate::Reported(Ok(stored), at)
-                    if pending.stamp.is_some()
+                    if pending.proof == Proof::Reading
                         && stored.offset >= read
                         && now.since(*at) < PROOF =>
                 {
@@ -322,9 +380,8 @@ impl Sending {
         });
         self.last = stored.map_or(last, |stored| Some(stored.offset));
         let is_held = |stored: &Produced| {
-            let stamp = pending.stamp.as_ref();
             let is_shown = |stamp| stored.offset < read && seen.holds(stamp, pending.messages);
-            stamp.is_none_or(is_shown)
+            pending.proof == Proof::Report || pending.stamp.as_ref().is_none_or(is_shown)
         };
         let stored = stored.filter(is_held);
         if let Some(stamp) = pending.stamp
@@ -376,6 +433,26 @@ impl Sending {
     }
 }
 
+/// Whether a log, with what it and all logs have under way, may have so many bytes more. The last two are the bytes of all,
+/// and the most that they may be.
+pub(crate) fn has_room<'a>(
+    (log, all): (&Sending, impl Iterator<Item = &'a Sending>),
+    bytes: u64,
+    (under_way, queue): (u64, u64),
+    now: Mono,
+) -> bool {
+    let own = log.bytes();
+    let free = queue.saturating_sub(under_way);
+    if own > 0 && own + bytes > LOG_BYTES_MAX.min(free / 2) || bytes > free {
+        return false;
+    }
+    if !log.is_slow(now) {
+        return true;
+    }
+    let slow = all.filter(|log| log.is_slow(now));
+    slow.map(Sending::bytes).sum::<u64>() + bytes <= queue / 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,8 +491,12 @@ mod tests {
 
         /// Appends a message, if it is admitted.
         fn send(&mut self, epoch: u32, sequence: u64) -> Result<Token, Refusal> {
+            self.send_by(epoch, sequence, false)
+        }
+
+        fn send_by(&mut self, epoch: u32, sequence: u64, sole: bool) -> Result<Token, Refusal> {
             let stamp = World::stamp(epoch, sequence);
-            self.sending.admit(stamp, &self.seen, Mono(0))?;
+            let proof = self.sending.admit((stamp, sole), &self.seen, Mono(0))?;
             self.token += 1;
             let append = HandedOver {
                 token: Token(self.token),
@@ -424,6 +505,7 @@ mod tests {
                 bytes: 10,
                 sent_ms: 0,
                 floor: self.floor,
+                proof,
             };
             self.stamps.insert(append.token, stamp);
             self.sending.handed_over(Tag(self.token), append, Mono(0));
@@ -514,8 +596,8 @@ mod tests {
         assert_eq!(
             world
                 .sending
-                .admit(World::stamp(EPOCH, 7), &world.seen, Mono(0)),
-            Ok(())
+                .admit((World::stamp(EPOCH, 7), false), &world.seen, Mono(0)),
+            Ok(Proof::Reading)
         );
         let out_of_order = Refusal::OutOfOrder {
             expected: ProducerSequence(7),
@@ -617,6 +699,73 @@ mod tests {
         let late = Mono(0).plus(PROOF);
         assert_eq!(world.sending.deadline(), Some(late));
         assert_eq!(world.answers_at(late), [Err(Refusal::OutcomeUnknown)]);
+    }
+
+    /// Appends messages of an epoch, and whether each was acknowledged by its report alone.
+    fn by_report(world: &mut World, sequences: &[(u64, bool)]) -> Vec<bool> {
+        let mut acknowledged = Vec::new();
+        for (sequence, sole) in sequences {
+            let token = world.send_by(EPOCH, *sequence, *sole).unwrap();
+            world.offset += 1;
+            let stored = Produced {
+                offset: Offset(world.offset),
+                appended_ms: 0,
+            };
+            assert!(world.sending.report(token, Ok(stored), Mono(0)));
+            let mut out = Vec::new();
+            let seen = (&world.seen, Offset(0));
+            world
+                .sending
+                .answer(Durability::OS, seen, Mono(0), &mut out);
+            acknowledged.push(!out.is_empty());
+            world.see(token);
+            world.answers();
+        }
+        acknowledged
+    }
+
+    #[test]
+    fn a_whole_epoch_is_acknowledged_by_reports() {
+        let sole = [0, 1, 2].map(|sequence| (sequence, true));
+        assert_eq!(by_report(&mut World::new(), &sole), [true, true, true]);
+    }
+
+    #[test]
+    fn an_epoch_that_does_not_begin_here_is_not_whole() {
+        let sole = [(3, true), (4, true)];
+        assert_eq!(by_report(&mut World::new(), &sole), [false, false]);
+    }
+
+    #[test]
+    fn from_one_that_may_have_gone_elsewhere_an_epoch_is_not_whole() {
+        let mixed = [(0, true), (1, false), (2, true), (3, true)];
+        let acknowledged = by_report(&mut World::new(), &mixed);
+        assert_eq!(acknowledged, [true, false, false, false]);
+        let again = [(0, true), (1, true), (0, true), (1, true), (2, true)];
+        let acknowledged = by_report(&mut World::new(), &again);
+        assert_eq!(acknowledged, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn one_that_may_have_gone_elsewhere_counts_though_it_is_refused() {
+        let mut world = World::new();
+        assert_eq!(by_report(&mut world, &[(0, true)]), [true]);
+        assert!(
+            world.send_by(EPOCH, 2, true).is_err(),
+            "behind one that was refused"
+        );
+        assert_eq!(by_report(&mut world, &[(1, true)]), [true]);
+        assert!(world.send_by(EPOCH, 3, false).is_err());
+        assert_eq!(by_report(&mut world, &[(2, true)]), [false]);
+    }
+
+    #[test]
+    fn a_new_epoch_is_whole_again() {
+        let mut world = World::new();
+        assert_eq!(by_report(&mut world, &[(0, false)]), [false]);
+        let token = world.send_by(EPOCH + 1, 0, true).unwrap();
+        assert!(world.sending.pending.back().unwrap().proof == Proof::Report);
+        assert_eq!(world.report(token, true), [Ok(2)]);
     }
 
     #[test]

@@ -241,7 +241,13 @@ impl<B: Brokers> KafkaStorage<B> {
     fn take_calls(&mut self) {
         while let Some(call) = self.work.calls.pop_front() {
             match call {
-                Call::Append { t, log, map, batch } => self.append(t, log, map, batch),
+                Call::Append {
+                    t,
+                    log,
+                    map,
+                    batch,
+                    sole,
+                } => self.append((t, log), map, batch, sole),
                 Call::Provision { t, log, logs, spec } => self.provision(t, log, logs, *spec),
                 Call::Withdraw {
                     t,
@@ -308,6 +314,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             heal: false,
             many_writers: true,
             provisions: true,
+            appends_apart: false,
         }
     }
 

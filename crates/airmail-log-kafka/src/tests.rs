@@ -1,5 +1,6 @@
 //! Tests of the whole storage on the model of brokers.
 
+mod apart;
 mod conformance;
 mod histories;
 mod node;

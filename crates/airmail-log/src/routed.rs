@@ -154,6 +154,7 @@ impl<S: LogStorage> LogStorage for Routed<S> {
             heal: all.heal && part.heal,
             many_writers: all.many_writers || part.many_writers,
             provisions: all.provisions || part.provisions,
+            appends_apart: all.appends_apart && part.appends_apart,
         })
     }
 

@@ -82,6 +82,7 @@ fn append(handle: &mut LogsHandle, maker: Maker, records: usize) -> Completion {
         log: log(0),
         map: batch.map_epoch(),
         batch,
+        sole: false,
     });
     poll(handle, 2).remove(0)
 }

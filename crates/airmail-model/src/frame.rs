@@ -66,6 +66,9 @@ pub enum Request {
         request: RequestId,
         /// One (namespace, lane, log, map epoch).
         batch: Checked<Batch>,
+        /// Word of the client that the batch is the first of its producer's epoch in its log, that nothing of that epoch
+        /// was sent over another stream, and that whatever is will be sent over this one, as long as its answers count.
+        begins_epoch: bool,
     },
     /// Begin a subscription. Answered by [`Reply::Status`].
     Add(Subscribe),

@@ -27,6 +27,7 @@ pub(crate) mod dialing;
 pub(crate) mod following;
 pub(crate) mod gossiping;
 mod greeting;
+mod hearing;
 pub(crate) mod host_shard;
 pub(crate) mod hosting;
 mod knowledge;

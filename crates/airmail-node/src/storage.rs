@@ -1,6 +1,7 @@
 //! Storages by their URL, and how they are opened: their directories are taken once a process, and each shard
 //! opens its own part in them (`storage_set`).
 
+mod apart;
 mod data_dir_watcher;
 mod directory;
 #[cfg(all(feature = "kafka", feature = "test-switches"))]

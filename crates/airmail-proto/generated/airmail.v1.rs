@@ -281,6 +281,11 @@ pub struct PublishBatch {
     /// With `messages` only. Empty: "default".
     #[prost(string, tag = "4")]
     pub namespace: ::prost::alloc::string::String,
+    /// With `batch` only, and only of sequence 0: nothing of its producer's epoch was ever sent to its log over another
+    /// stream, and nothing will be, as long as answers of this stream count. A storage that recognises retries only when
+    /// it is read then answers earlier. Never of a producer that two processes or two open streams share.
+    #[prost(bool, tag = "5")]
+    pub begins_epoch: bool,
     #[prost(oneof = "publish_batch::Body", tags = "2, 3")]
     pub body: ::core::option::Option<publish_batch::Body>,
 }

@@ -23,6 +23,7 @@ pub fn batch_to_proto(request: RequestId, batch: &Checked<Batch>) -> v1::Publish
         request: request.0,
         body: Some(v1::publish_batch::Body::Batch(batch.bytes().clone())),
         namespace: String::new(),
+        begins_epoch: false,
     }
 }
 

@@ -124,6 +124,8 @@ pub enum Plant {
     StatementTrusted,
     /// [`KafkaBug::ForgottenByTimer`].
     ForgottenByTimer,
+    /// [`KafkaBug::SoleAfterAMove`].
+    SoleAfterAMove,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -213,7 +215,7 @@ impl Plant {
             // Of log 0 the commands are missing.
             Plant::HomeWithoutTable => &["G3 every node leaves out the same", "G2"],
             // What was acknowledged, or refused, is another copy.
-            Plant::ReportRetriable => &["G8", "G1"],
+            Plant::ReportRetriable | Plant::SoleAfterAMove => &["G8", "G1"],
             Plant::LowWatermarkTruncates => &["G8 a sound log is served"],
             Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
             // New data under old numbers: given, or acknowledged.
@@ -322,6 +324,7 @@ impl Plant {
             Plant::CachedEnd => KafkaBug::CachedEnd,
             Plant::StatementTrusted => KafkaBug::StatementTrusted,
             Plant::ForgottenByTimer => KafkaBug::ForgottenByTimer,
+            Plant::SoleAfterAMove => KafkaBug::SoleAfterAMove,
             _ => return None,
         })
     }

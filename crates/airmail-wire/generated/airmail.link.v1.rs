@@ -553,6 +553,9 @@ pub struct Append {
     pub log: ::core::option::Option<LogId>,
     #[prost(uint32, tag = "3")]
     pub map: u32,
+    /// The producer's epoch has gone no other way, and the batch goes for the first time.
+    #[prost(bool, tag = "4")]
+    pub sole: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Read {

@@ -96,11 +96,18 @@ fn bare(message: Message) -> (Message, Bytes) {
 
 fn call_to_wire(call: Call) -> (Message, Bytes) {
     bare(match call {
-        Call::Append { t, log, map, batch } => {
+        Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole,
+        } => {
             let append = link_v1::Append {
                 tag: t.0,
                 log: Some(log_to_wire(log)),
                 map: map.0,
+                sole,
             };
             return (Message::Append(append), batch.bytes().clone());
         }
@@ -217,6 +224,7 @@ fn call_from_wire(message: Message, batch: Bytes) -> Result<Call, Malformed> {
             log: log_of(append.log)?,
             map: MapEpoch(append.map),
             batch: batch_from_wire(batch)?,
+            sole: append.sole,
         },
         Message::Heal(heal) => Call::Heal {
             t: Tag(heal.tag),

@@ -53,6 +53,7 @@ fn offer() -> Offer {
             heal: false,
             many_writers: false,
             provisions: false,
+            appends_apart: false,
         },
         storages: vec![OfferedStorage {
             name: StorageName::new("fast").unwrap(),

@@ -32,6 +32,11 @@ impl Gateway {
         if let (Err(why), StampedBy::Gateway(epoch)) = (&result, stamped) {
             self.logs[key].end_epoch(epoch, number, why);
         }
+        if let (Err(why), StampedBy::Client) = (&result, stamped)
+            && !why.may_come_again()
+        {
+            self.doubt_stream(key, number);
+        }
         let result = match (result, stamped) {
             (Ok(_), StampedBy::Doubted) => Err(Refusal::OutcomeUnknown),
             (Err(why), StampedBy::Gateway(_) | StampedBy::Doubted) => {
@@ -41,6 +46,19 @@ impl Gateway {
         };
         let result = result.map_err(|why| self.append_refused(key, number, &why));
         self.settle(key, number, result, out);
+    }
+
+    /// What became of a client's batch is not known: nothing more of its epoch in its stream is sole.
+    fn doubt_stream(&mut self, key: LogKey, number: u64) {
+        let log = &mut self.logs[key];
+        let pending = log.publishes.get_mut(number);
+        let of = pending.and_then(|pending| Some((pending.session, pending.producer?)));
+        if let Some((session, stamp)) = of
+            && let Some(session) = self.sessions.find(session)
+        {
+            let id = self.logs[key].id;
+            self.sessions[session].streams.doubt(id, stamp);
+        }
     }
 
     /// Giver of a publish's stamp.
@@ -73,9 +91,9 @@ impl Gateway {
         match publishes.get_mut(number) {
             Some(pending) => pending.result = Some(result),
             None => bug!(
-                "publish {number} of {} is answered, and {} wait from {} on",
+                "publish {number} of {} is answered, and {} wait from {:?} on",
                 self.logs[log].id,
-                self.logs[log].publishes.iter().len(),
+                self.logs[log].publishes.len(),
                 self.logs[log].publishes.first()
             ),
         }

@@ -268,12 +268,13 @@ impl Gateway {
     }
 
     fn check_order(&self, log: &GatewayLog) {
-        let first = log.publishes.iter().next();
-        assert!(
-            first.is_none_or(|first| first.result.is_none()),
-            "order: {first:?} of {} is not given its answer",
-            log.id
-        );
+        for first in log.publishes.fronts() {
+            assert!(
+                first.result.is_none(),
+                "order: {first:?} of {} is not given its answer",
+                log.id
+            );
+        }
         for pending in log.publishes.iter() {
             assert!(
                 pending.in_flight || pending.result.is_some(),

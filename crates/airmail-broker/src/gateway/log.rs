@@ -47,6 +47,8 @@ pub(crate) struct GatewayLogs {
     pub(crate) clock: AppendClock,
     /// Their storage recognises retries only when they are read: streams of producers are to have no holes.
     pub(crate) keeps_streams: bool,
+    /// Their storage appends sole batches by another way than all else.
+    pub(crate) appends_apart: bool,
     /// The gateway's own producer, of publishes without one, where these need it.
     pub(crate) own_producer: Option<ProducerId>,
     logs: Vec<Option<Box<GatewayLog>>>,
@@ -67,6 +69,7 @@ impl GatewayLogs {
         GatewayLogs {
             clock: capabilities.clock,
             keeps_streams: capabilities.dedup == Dedup::AtRead,
+            appends_apart: capabilities.appends_apart,
             own_producer: own_stamps::producer(capabilities, seed),
             logs: Vec::new(),
             by_id: BTreeMap::new(),

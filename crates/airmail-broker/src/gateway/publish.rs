@@ -25,9 +25,16 @@ impl Gateway {
         &mut self,
         session: SessionKey,
         request: RequestId,
-        batch: Checked<Batch>,
+        (batch, begins_epoch): (Checked<Batch>, bool),
         out: &mut GatewayEffects,
     ) {
+        if let Some(stamp) = batch
+            .producer()
+            .filter(|_| begins_epoch && self.logs.keeps_streams)
+        {
+            let streams = &mut self.sessions[session].streams;
+            streams.begin(batch.log(), stamp);
+        }
         // Whoever comes while it is not sure that the namespaces are all is told so now: one that waits is looked at
         // again when it goes on, and nobody looks for its namespace then.
         let is_known = self.catalog().get(batch.log().namespace).is_some();
@@ -119,10 +126,13 @@ impl Gateway {
                 return self.refuse_publish(session, request, &batch, error, out);
             }
         };
-        if let Err(error) = self.pass_stream(session, &batch) {
-            self.hand_back(ticket, false);
-            return self.refuse_publish(session, request, &batch, error, out);
-        }
+        let sole = match self.pass_stream(session, &batch) {
+            Ok(sole) => sole,
+            Err(error) => {
+                self.hand_back(ticket, false);
+                return self.refuse_publish(session, request, &batch, error, out);
+            }
+        };
         let mut pending = self.pending(session, request, &batch);
         let (batch, stamped) = self.logs.stamp(log, batch);
         pending.stamped = stamped;
@@ -130,11 +140,15 @@ impl Gateway {
         pending.ticket = ticket;
         self.stats.appends_in_flight += 1;
         self.stats.appends_in_flight_bytes += pending.bytes as u64;
-        let number = self.logs[log].publishes.push(pending);
+        // What the gateway stamps, no other has.
+        let sole = sole || stamped != StampedBy::Client;
+        let is_apart = sole && self.logs.appends_apart;
+        let number = self.logs[log].publishes.push(pending, is_apart);
         out.tell(ToTower::Append {
             log: id,
             number,
             batch,
+            sole,
         });
     }
 
@@ -148,13 +162,15 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) {
         let id = batch.log();
+        let mut is_apart = false;
         if let Some(stamp) = batch.producer().filter(|_| self.logs.keeps_streams) {
-            self.sessions[session].streams.refused(id, stamp);
+            let is_sole = self.sessions[session].streams.refused(id, stamp);
+            is_apart = is_sole && self.logs.appends_apart;
         }
         let mut pending = self.pending(session, request, batch);
         pending.result = Some(Err(self.to_refused(error, id)));
         if let Some(log) = self.logs.find(id) {
-            self.logs[log].publishes.push(pending);
+            self.logs[log].publishes.push(pending, is_apart);
             self.answer_in_order(log, out);
         } else {
             self.answer(pending, out);
@@ -175,11 +191,12 @@ impl Gateway {
         }
     }
 
-    /// Looks whether a batch is in its place of its session's stream, where that has to be kept.
-    fn pass_stream(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Result<(), Error> {
+    /// Looks whether a batch is in its place of its session's stream, where that has to be kept; whether its epoch is
+    /// sole there.
+    fn pass_stream(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Result<bool, Error> {
         let Some(stamp) = batch.producer().filter(|_| self.logs.keeps_streams) else {
             // Input: a batch without a producer, or a storage that finds holes itself.
-            return Ok(());
+            return Ok(false);
         };
         let (id, streams) = (batch.log(), &mut self.sessions[session].streams);
         let passed = streams.pass(id, stamp, batch.numbers());

@@ -5,6 +5,12 @@
 //! is refused as well, until that one comes again. A new stream may begin anywhere, for its client may have been
 //! elsewhere meanwhile. Where a storage recognises retries itself, it finds the holes, and nothing is kept here.
 //!
+//! A producer's epoch is *sole* here if nothing of it ever went another way: its client has said so of the first batch,
+//! and this stream has taken everything since, from that batch on. Then this gateway's answers are the only ones that
+//! the client goes by, and as long as the storage has only sure answers, no other node can have stored what comes later
+//! in the epoch before what comes earlier. It ends with the stream, and with an answer that leaves the fate of a batch
+//! open: what is sent again behind that may be stored already, and its successor as well.
+//!
 //! Invariant: the next place of a producer is behind all of its batches that went on in this stream since it last went
 //! back, and not behind one that was refused.
 
@@ -21,14 +27,28 @@ const STREAM_PRODUCERS_MAX: usize = 4096;
 struct StreamPlace {
     epoch: ProducerEpoch,
     next: ProducerSequence,
+    is_sole: bool,
 }
 
 /// The producers of a session's stream. See the module's documentation.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(BTreeMap<(LogId, ProducerId), StreamPlace>);
+pub(crate) struct Streams {
+    places: BTreeMap<(LogId, ProducerId), StreamPlace>,
+    /// The last epoch of which the client has said that it begins in this stream.
+    begun: BTreeMap<(LogId, ProducerId), ProducerEpoch>,
+}
 
 impl Streams {
-    /// Lets a batch with so many numbers go on, if it is one of those that may.
+    /// The client says that nothing of the batch's epoch went to its log by another way, and that this is its first batch.
+    pub(super) fn begin(&mut self, log: LogId, stamp: ProducerStamp) {
+        let is_known = self.begun.contains_key(&(log, stamp.id));
+        let has_room = is_known || self.begun.len() < STREAM_PRODUCERS_MAX;
+        if stamp.sequence == ProducerSequence(0) && has_room {
+            self.begun.insert((log, stamp.id), stamp.epoch);
+        }
+    }
+
+    /// Lets a batch with so many numbers go on, if it is one of those that may; whether its epoch is sole.
     ///
     /// # Errors
     /// The refusal, if it may not; `None` if there are too many producers.
@@ -37,17 +57,19 @@ impl Streams {
         log: LogId,
         stamp: ProducerStamp,
         numbers: u32,
-    ) -> Result<(), Option<Refusal>> {
-        let place = StreamPlace {
+    ) -> Result<bool, Option<Refusal>> {
+        let begins = self.begins(log, stamp);
+        let mut place = StreamPlace {
             epoch: stamp.epoch,
             next: ProducerSequence(stamp.sequence.0 + u64::from(numbers)),
+            is_sole: begins && stamp.sequence == ProducerSequence(0),
         };
-        let Some(known) = self.0.get_mut(&(log, stamp.id)) else {
-            if self.0.len() >= STREAM_PRODUCERS_MAX {
+        let Some(known) = self.places.get_mut(&(log, stamp.id)) else {
+            if self.places.len() >= STREAM_PRODUCERS_MAX {
                 return Err(None);
             }
-            self.0.insert((log, stamp.id), place);
-            return Ok(());
+            self.places.insert((log, stamp.id), place);
+            return Ok(place.is_sole);
         };
         if stamp.epoch < known.epoch {
             return Err(Some(Refusal::Fenced));
@@ -62,24 +84,43 @@ impl Streams {
             let found = stamp.sequence;
             return Err(Some(Refusal::OutOfOrder { expected, found }));
         }
+        if stamp.epoch == known.epoch {
+            place.is_sole = known.is_sole;
+        }
         *known = place;
-        Ok(())
+        Ok(place.is_sole)
     }
 
-    /// A batch was refused: its producer goes on with it.
-    pub(super) fn refused(&mut self, log: LogId, stamp: ProducerStamp) {
+    /// What became of a batch is not known: nothing more of its epoch is sole.
+    pub(super) fn doubt(&mut self, log: LogId, stamp: ProducerStamp) {
+        let known = self.places.get_mut(&(log, stamp.id));
+        if let Some(known) = known.filter(|known| known.epoch == stamp.epoch) {
+            known.is_sole = false;
+        }
+    }
+
+    /// Whether the client has said that an epoch begins in this stream.
+    fn begins(&self, log: LogId, stamp: ProducerStamp) -> bool {
+        self.begun.get(&(log, stamp.id)) == Some(&stamp.epoch)
+    }
+
+    /// A batch was refused: its producer goes on with it. Whether its epoch is sole.
+    pub(super) fn refused(&mut self, log: LogId, stamp: ProducerStamp) -> bool {
         let place = StreamPlace {
             epoch: stamp.epoch,
             next: stamp.sequence,
+            is_sole: self.begins(log, stamp),
         };
-        let is_full = self.0.len() >= STREAM_PRODUCERS_MAX;
-        match self.0.get_mut(&(log, stamp.id)) {
+        let is_full = self.places.len() >= STREAM_PRODUCERS_MAX;
+        match self.places.get_mut(&(log, stamp.id)) {
             Some(known) if known.epoch == stamp.epoch => known.next = known.next.min(place.next),
             // An older epoch is over, and a newer one begins at 0.
             Some(_) => {}
             None if is_full => {}
-            None => _ = self.0.insert((log, stamp.id), place),
+            None => _ = self.places.insert((log, stamp.id), place),
         }
+        let known = self.places.get(&(log, stamp.id));
+        known.is_some_and(|known| known.epoch == stamp.epoch && known.is_sole)
     }
 }
 
@@ -97,7 +138,7 @@ mod tests {
         }
     }
 
-    fn out_of_order(expected: u64, found: u64) -> Result<(), Option<Refusal>> {
+    fn out_of_order(expected: u64, found: u64) -> Result<bool, Option<Refusal>> {
         Err(Some(Refusal::OutOfOrder {
             expected: ProducerSequence(expected),
             found: ProducerSequence(found),
@@ -107,10 +148,10 @@ mod tests {
     #[test]
     fn a_stream_begins_anywhere_and_leaves_nothing_out() {
         let mut streams = Streams::default();
-        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(()));
+        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(false));
         assert_eq!(streams.pass(LOG, stamp(1, 43), 1), out_of_order(42, 43));
-        assert_eq!(streams.pass(LOG, stamp(1, 42), 1), Ok(()));
-        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(()), "sent again");
+        assert_eq!(streams.pass(LOG, stamp(1, 42), 1), Ok(false));
+        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(false), "sent again");
         assert_eq!(streams.pass(LOG, stamp(1, 43), 1), out_of_order(42, 43));
     }
 
@@ -119,8 +160,8 @@ mod tests {
         let mut streams = Streams::default();
         streams.refused(LOG, stamp(1, 40));
         assert_eq!(streams.pass(LOG, stamp(1, 41), 1), out_of_order(40, 41));
-        assert_eq!(streams.pass(LOG, stamp(1, 40), 1), Ok(()));
-        assert_eq!(streams.pass(LOG, stamp(1, 41), 1), Ok(()));
+        assert_eq!(streams.pass(LOG, stamp(1, 40), 1), Ok(false));
+        assert_eq!(streams.pass(LOG, stamp(1, 41), 1), Ok(false));
     }
 
     #[test]
@@ -131,7 +172,7 @@ mod tests {
         streams.refused(LOG, stamp(1, 40));
         assert_eq!(streams.pass(LOG, stamp(1, 41), 1), out_of_order(40, 41));
         for sequence in 40..43 {
-            assert_eq!(streams.pass(LOG, stamp(1, sequence), 1), Ok(()));
+            assert_eq!(streams.pass(LOG, stamp(1, sequence), 1), Ok(false));
         }
         streams.refused(LOG, stamp(1, 41));
         assert_eq!(streams.pass(LOG, stamp(1, 43), 1), out_of_order(41, 43));
@@ -140,9 +181,9 @@ mod tests {
     #[test]
     fn a_new_epoch_begins_at_0_and_the_one_before_is_over() {
         let mut streams = Streams::default();
-        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(()));
+        assert_eq!(streams.pass(LOG, stamp(1, 40), 2), Ok(false));
         assert_eq!(streams.pass(LOG, stamp(2, 1), 1), out_of_order(0, 1));
-        assert_eq!(streams.pass(LOG, stamp(2, 0), 1), Ok(()));
+        assert_eq!(streams.pass(LOG, stamp(2, 0), 1), Ok(false));
         let fenced = Err(Some(Refusal::Fenced));
         assert_eq!(streams.pass(LOG, stamp(1, 42), 1), fenced);
     }
@@ -158,6 +199,42 @@ mod tests {
             let is_full = id > STREAM_PRODUCERS_MAX as u64;
             assert_eq!(streams.pass(LOG, stamp, 1).is_err(), is_full);
         }
-        assert_eq!(streams.pass(LOG, stamp(1, 1), 1), Ok(()));
+        assert_eq!(streams.pass(LOG, stamp(1, 1), 1), Ok(false));
+    }
+
+    #[test]
+    fn an_epoch_is_sole_from_a_first_batch_of_which_the_client_says_so_until_an_answer_leaves_its_fate_open()
+     {
+        let mut streams = Streams::default();
+        assert_eq!(streams.pass(LOG, stamp(0, 0), 2), Ok(false), "nothing said");
+        streams.begin(LOG, stamp(1, 0));
+        assert_eq!(streams.pass(LOG, stamp(0, 2), 1), Ok(false), "before it");
+        assert_eq!(streams.pass(LOG, stamp(1, 0), 2), Ok(true));
+        assert_eq!(streams.pass(LOG, stamp(1, 2), 2), Ok(true));
+        streams.refused(LOG, stamp(1, 2));
+        assert_eq!(streams.pass(LOG, stamp(1, 2), 2), Ok(true), "not stored");
+        streams.doubt(LOG, stamp(0, 1));
+        assert_eq!(streams.pass(LOG, stamp(1, 4), 1), Ok(true));
+        streams.doubt(LOG, stamp(1, 2));
+        assert_eq!(streams.pass(LOG, stamp(1, 5), 1), Ok(false));
+        assert_eq!(streams.pass(LOG, stamp(2, 0), 1), Ok(false), "nothing said");
+    }
+
+    #[test]
+    fn an_epoch_that_begins_behind_its_first_batch_is_not_sole() {
+        let mut streams = Streams::default();
+        streams.begin(LOG, stamp(1, 3));
+        assert_eq!(streams.pass(LOG, stamp(1, 3), 1), Ok(false));
+        streams.begin(LOG, stamp(2, 0));
+        streams.refused(LOG, stamp(2, 0));
+        assert_eq!(
+            streams.pass(LOG, stamp(2, 0), 1),
+            Ok(false),
+            "the older epoch's place"
+        );
+        let mut streams = Streams::default();
+        streams.begin(LOG, stamp(1, 0));
+        streams.refused(LOG, stamp(1, 0));
+        assert_eq!(streams.pass(LOG, stamp(1, 0), 1), Ok(true));
     }
 }

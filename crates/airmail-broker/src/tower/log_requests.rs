@@ -18,16 +18,17 @@ impl Tower {
     /// Appends a batch of the gateway's.
     pub(super) fn append(
         &mut self,
-        log: LogId,
-        number: u64,
+        (log, number): (LogId, u64),
         batch: Checked<Batch>,
+        sole: bool,
         out: &mut TowerEffects,
     ) {
         let Some(key) = self.logs.find(log) else {
             // Input: a log that was deleted before the gateway was told, which then answers by itself.
             return;
         };
-        if self.logs[key].is_lost {
+        let is_apart = sole && self.capabilities.appends_apart;
+        if self.logs[key].is_lost && !is_apart {
             let retry_after = AWAY_RETRY;
             let result = Err(Refusal::Away { retry_after });
             return out.tell(FromTower::Appended {
@@ -41,6 +42,7 @@ impl Tower {
             log,
             map: batch.map_epoch(),
             batch,
+            sole,
         });
     }
 

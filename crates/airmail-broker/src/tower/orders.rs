@@ -48,6 +48,7 @@ impl Tower {
             log: LogId::SYSTEM,
             map: batch.map_epoch(),
             batch,
+            sole: false,
         });
     }
 

@@ -1,7 +1,7 @@
 //! Events of the storage that no call asked for: a log is lost for a while, or gained, maybe in a new life.
 //!
 //! While a log is lost its appends are refused as busy, so that its publishers come again instead of waiting for
-//! a home that may not come back. Everything else that was asked of it waits.
+//! a home that may not come back; but for those that the storage takes by another way. Everything else that was asked of it waits.
 
 use super::log::Openness;
 use super::{Tower, TowerEffects};

@@ -157,6 +157,7 @@ pub(crate) fn read_to_tower(line: &str, find: Find) -> Option<ToTower> {
             log,
             number: number.parse().ok()?,
             batch: read_batch(topics),
+            sole: false,
         })
     } else if line == "begin a new life of the log" {
         Some(ToTower::Renew { log })

@@ -123,7 +123,14 @@ impl Nodes {
     fn publish(&mut self, node: usize, batch: Checked<Batch>) -> u64 {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.request(node, Request::Publish { request, batch });
+        self.request(
+            node,
+            Request::Publish {
+                request,
+                batch,
+                begins_epoch: false,
+            },
+        );
         self.requests
     }
 

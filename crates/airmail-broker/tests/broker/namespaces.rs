@@ -371,6 +371,7 @@ fn made_elsewhere(world: &mut World) {
         log: LogId::SYSTEM,
         map: batch.map_epoch(),
         batch,
+        sole: false,
     };
     world.node.storage_mut().system_unread = true;
     airmail_log::LogStorage::submit(world.node.storage_mut(), append);

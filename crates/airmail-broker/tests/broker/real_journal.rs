@@ -85,7 +85,11 @@ fn live_late_and_history_agree_over_the_memory_journal() {
         let text = n.to_string();
         let batch = batch(LOG, 1, &[("a", &text), ("b", "other"), ("a", &text)]);
         let request = RequestId(n);
-        bench.request(Request::Publish { request, batch });
+        bench.request(Request::Publish {
+            request,
+            batch,
+            begins_epoch: false,
+        });
         if n == 150 {
             bench.run();
             bench.add(1, Start::Earliest, None);

@@ -361,6 +361,7 @@ impl LogStorage for VecStorage {
             heal: false,
             many_writers: self.many_writers,
             provisions: false,
+            appends_apart: false,
         }
     }
 

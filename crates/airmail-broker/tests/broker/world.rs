@@ -196,7 +196,14 @@ impl World {
     pub(crate) fn publish_batch(&mut self, session: SessionId, batch: Checked<Batch>) -> u64 {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.request(session, Request::Publish { request, batch });
+        self.request(
+            session,
+            Request::Publish {
+                request,
+                batch,
+                begins_epoch: false,
+            },
+        );
         self.requests
     }
 

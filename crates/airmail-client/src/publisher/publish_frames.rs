@@ -21,42 +21,57 @@ const BATCHES_KIND: u32 = 2;
 const BATCHES_FIELD: u32 = 1;
 const REQUEST_FIELD: u32 = 1;
 const BATCH_FIELD: u32 = 2;
+const BEGINS_EPOCH_FIELD: u32 = 5;
 
 /// Appends all publishes among `requests` to `out`, as messages of at most `frame_bytes`. A batch
 /// that is larger has a message of its own, for the node to accept or refuse.
 pub(super) fn encode(requests: Vec<Request>, frame_bytes: usize, out: &mut VecDeque<Bytes>) {
     // Less what a message has around its batches' heads.
     let limit = frame_bytes.saturating_sub(16).min(MESSAGE_BYTES);
-    let mut waiting: Vec<(RequestId, Bytes)> = Vec::new();
+    let mut waiting: Vec<Framed> = Vec::new();
     let mut bytes = 0;
     for request in requests {
-        let Request::Publish { request, batch } = request else {
+        let Request::Publish {
+            request,
+            batch,
+            begins_epoch,
+        } = request
+        else {
             continue;
         };
-        let batch = batch.bytes().clone();
-        let more = field_len(BATCHES_FIELD, batch_len(request, &batch));
+        let framed = Framed {
+            request,
+            batch: batch.bytes().clone(),
+            begins_epoch,
+        };
+        let more = field_len(BATCHES_FIELD, framed.len());
         if bytes + more > limit {
             put_message(&mut waiting, bytes, out);
             bytes = 0;
         }
         bytes += more;
-        waiting.push((request, batch));
+        waiting.push(framed);
     }
     put_message(&mut waiting, bytes, out);
 }
 
 /// Appends one message with these batches, which take `bytes` with their heads.
-fn put_message(batches: &mut Vec<(RequestId, Bytes)>, bytes: usize, out: &mut VecDeque<Bytes>) {
+fn put_message(batches: &mut Vec<Framed>, bytes: usize, out: &mut VecDeque<Bytes>) {
     if batches.is_empty() {
         return;
     }
     let mut head = BytesMut::with_capacity(64 + bytes.min(COPIED_BYTES));
     put_prefix(field_len(BATCHES_KIND, bytes), &mut head);
     put_field_head(BATCHES_KIND, bytes, &mut head);
-    for (request, batch) in batches.drain(..) {
-        put_field_head(BATCHES_FIELD, batch_len(request, &batch), &mut head);
+    for framed in batches.drain(..) {
+        put_field_head(BATCHES_FIELD, framed.len(), &mut head);
         encode_key(REQUEST_FIELD, WireType::Varint, &mut head);
-        encode_varint(request.0, &mut head);
+        encode_varint(framed.request.0, &mut head);
+        if framed.begins_epoch {
+            encode_key(BEGINS_EPOCH_FIELD, WireType::Varint, &mut head);
+            encode_varint(1, &mut head);
+        }
+        let batch = framed.batch;
         put_field_head(BATCH_FIELD, batch.len(), &mut head);
         if batch.len() <= COPIED_BYTES {
             head.extend_from_slice(&batch);
@@ -70,9 +85,24 @@ fn put_message(batches: &mut Vec<(RequestId, Bytes)>, bytes: usize, out: &mut Ve
     }
 }
 
-/// Computes the length of a `PublishBatch`.
-fn batch_len(request: RequestId, batch: &Bytes) -> usize {
-    key_len(REQUEST_FIELD) + encoded_len_varint(request.0) + field_len(BATCH_FIELD, batch.len())
+/// A publish on its way into a message.
+struct Framed {
+    request: RequestId,
+    batch: Bytes,
+    begins_epoch: bool,
+}
+
+impl Framed {
+    /// Computes the length of a `PublishBatch`.
+    fn len(&self) -> usize {
+        let begins_epoch = if self.begins_epoch {
+            key_len(BEGINS_EPOCH_FIELD) + 1
+        } else {
+            0
+        };
+        let request = key_len(REQUEST_FIELD) + encoded_len_varint(self.request.0);
+        request + begins_epoch + field_len(BATCH_FIELD, self.batch.len())
+    }
 }
 
 fn field_len(field: u32, bytes: usize) -> usize {

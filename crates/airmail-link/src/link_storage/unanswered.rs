@@ -478,6 +478,7 @@ mod tests {
                 log: log(0),
                 map: batch.map_epoch(),
                 batch,
+                sole: false,
             };
             let room = Room {
                 append_bytes: 1 << 20,

@@ -34,6 +34,8 @@ struct Client {
     under_way: BTreeMap<Tag, u64>,
     is_refused: bool,
     is_unknown: bool,
+    /// Nothing of its epoch was sent at another node.
+    is_sole: bool,
     acknowledged: BTreeSet<String>,
 }
 
@@ -50,6 +52,7 @@ impl Client {
             under_way: BTreeMap::new(),
             is_refused: false,
             is_unknown: false,
+            is_sole: true,
             acknowledged: BTreeSet::new(),
         }
     }
@@ -59,6 +62,7 @@ impl Client {
         self.sent = 0;
         self.under_way.clear();
         self.is_refused = false;
+        self.is_sole = false;
     }
 
     fn hear(&mut self, node: &mut Node) {
@@ -83,7 +87,10 @@ impl Client {
                 }
                 Completion::Refused { why, .. } => match why {
                     Refusal::Busy { .. } | Refusal::OutOfOrder { .. } => self.is_refused = true,
-                    Refusal::OutcomeUnknown | Refusal::UnknownProducer => self.is_unknown = true,
+                    Refusal::OutcomeUnknown | Refusal::UnknownProducer => {
+                        self.is_unknown = true;
+                        self.is_sole = false;
+                    }
                     other => panic!("{other:?}"),
                 },
                 other => panic!("{other:?}"),
@@ -95,6 +102,7 @@ impl Client {
         if self.is_unknown {
             self.epoch += 1;
             self.next = 0;
+            self.is_sole = true;
             self.unanswered.clear();
         }
         if self.is_unknown || self.is_refused {
@@ -124,11 +132,13 @@ impl Client {
         let maker = Maker::of(log(0), self.id, self.epoch).at(*sequence);
         let batch = maker.batch(&[("a", text)]);
         let sequence = *sequence;
+        let is_sole = self.is_sole;
         let tag = node.call(|t| Call::Append {
             t,
             log: batch.log(),
             map: batch.map_epoch(),
             batch,
+            sole: is_sole,
         });
         self.under_way.insert(tag, sequence);
         self.sent += 1;

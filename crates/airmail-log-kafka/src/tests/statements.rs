@@ -99,6 +99,7 @@ impl World {
             log: batch.log(),
             map: batch.map_epoch(),
             batch,
+            sole: false,
         });
         let answer = self.nodes[n].answer(&mut self.now, tag);
         assert!(matches!(answer, Completion::Appended { .. }), "{answer:?}");

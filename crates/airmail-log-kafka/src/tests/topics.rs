@@ -58,6 +58,7 @@ impl World {
             log: batch.log(),
             map: batch.map_epoch(),
             batch,
+            sole: false,
         });
         self.node.answer(&mut self.now, tag)
     }
@@ -407,6 +408,7 @@ fn a_time_is_found_before_what_comes_while_the_logs_end_is_asked() {
         log: batch.log(),
         map: batch.map_epoch(),
         batch,
+        sole: false,
     });
     world.pass(Duration::ZERO);
     match world.node.answer(&mut world.now, found) {
@@ -434,6 +436,7 @@ fn a_log_that_stops_answers_at_once_what_is_under_way() {
         log: batch.log(),
         map: batch.map_epoch(),
         batch,
+        sole: false,
     });
     world.pass(Duration::ZERO);
     world.cluster.truncate(&partition, Offset(2));

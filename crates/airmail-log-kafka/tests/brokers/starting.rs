@@ -116,6 +116,7 @@ impl Node {
             log,
             map,
             batch: batch.clone(),
+            sole: false,
         })
     }
 }

@@ -94,7 +94,13 @@ impl Store {
         self.waiting += 1;
         let (t, map) = (Tag(self.tag), MapEpoch(1));
         let (log, batch) = (log(0), batch.clone());
-        self.storage().submit(Call::Append { t, log, map, batch });
+        self.storage().submit(Call::Append {
+            t,
+            log,
+            map,
+            batch,
+            sole: false,
+        });
     }
 
     /// Takes what has come; waits for something, if told to. How many answers there were.

@@ -196,6 +196,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             log,
             map,
             batch: copy,
+            sole: false,
         });
         self.appends.entry(log).or_default().push_back(tag);
         tag

@@ -67,11 +67,17 @@ pub enum Call {
     },
     /// Appends a batch made with map `map`. Answer: `Appended` once it is held as the log's
     /// durability says, or `Refused`.
+    ///
+    /// `sole`: no part of the epoch of the batch's producer, from its first batch on, has gone to the log by any way but
+    /// the caller's, this batch goes for the first time, and nobody goes by another answer than the caller's. A storage
+    /// that recognises retries only when they are read may then take its own word for proof. Whoever is not sure says
+    /// false; it means nothing of a batch without a producer.
     Append {
         t: Tag,
         log: LogId,
         map: MapEpoch,
         batch: Checked<Batch>,
+        sole: bool,
     },
     /// Starts a reader at `from`, clamped to the first number kept (numbers before it are told as a
     /// `Retention` gap from `from` on). It gives batches and gaps while it has credit, `Tail` each

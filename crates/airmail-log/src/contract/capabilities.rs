@@ -39,6 +39,11 @@ pub struct Capabilities {
     ///
     /// [`Call::Provision`]: super::Call::Provision
     pub provisions: bool,
+    /// It appends what is sole ([`Call::Append`]) by another way than all else: also while a log is lost, and answered in
+    /// an order of its own.
+    ///
+    /// [`Call::Append`]: super::Call::Append
+    pub appends_apart: bool,
 }
 
 /// Part of a storage's capabilities that an owner of several goes by log by log.

@@ -281,6 +281,21 @@ pub enum Refusal {
     Io(String),
 }
 
+impl Refusal {
+    /// Whether the batch that it refuses is not stored, and may come again under its number.
+    #[must_use]
+    pub const fn may_come_again(&self) -> bool {
+        matches!(
+            self,
+            Refusal::Full { .. }
+                | Refusal::Busy { .. }
+                | Refusal::Away { .. }
+                | Refusal::StaleMap { .. }
+                | Refusal::OutOfOrder { .. }
+        )
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -251,7 +251,9 @@ impl Journal {
     fn take(&mut self, call: Call) {
         match call {
             Call::Open { t, log, spec } => self.open_log(t, log, *spec),
-            Call::Append { t, log, map, batch } => self.append(t, log, map, batch),
+            Call::Append {
+                t, log, map, batch, ..
+            } => self.append(t, log, map, batch),
             Call::Read {
                 r,
                 log,

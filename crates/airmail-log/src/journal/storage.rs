@@ -91,6 +91,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             heal: false,
             many_writers: false,
             provisions: false,
+            appends_apart: false,
         }
     }
 

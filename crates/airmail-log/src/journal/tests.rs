@@ -127,6 +127,7 @@ impl Bench {
             log: batch.log(),
             map: batch.map_epoch(),
             batch,
+            sole: false,
         });
     }
 

@@ -84,7 +84,9 @@ impl LogsHandle {
             Call::Provision { t, log, logs, spec } => self.provision(state, t, (log, logs), *spec),
             Call::Withdraw { t, origin, .. } => self.withdraw(state, t, *origin),
             Call::Open { t, log, spec } => self.open(state, t, log, *spec),
-            Call::Append { t, log, map, batch } => self.append(state, (t, log), map, batch),
+            Call::Append {
+                t, log, map, batch, ..
+            } => self.append(state, (t, log), map, batch),
             Call::Read {
                 r,
                 log,
@@ -345,6 +347,7 @@ impl LogStorage for LogsHandle {
             heal: false,
             many_writers: true,
             provisions: settings.provisions,
+            appends_apart: false,
         }
     }
 

@@ -10,6 +10,7 @@
 //! Nodes have words of their own for each other, which are no port's: of those the last one that was not sent is, before
 //! what the port says ([`Words`]), and what comes is shown to the node first.
 
+use super::hearing::{ALIVE_AFTER, Heard, Hearing, LOOK};
 use super::link_end::LinkEnd;
 use crate::metrics::cluster::LinkMeters;
 use airmail_log::Waker;
@@ -20,7 +21,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -30,13 +30,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes that are encoded before they are written.
 const WRITE_BYTES: usize = 256 << 10;
-
-/// Time without a word after which a sign of life is sent.
-const ALIVE_EVERY: Duration = Duration::from_millis(300);
-/// Number of such times in which nothing came, after which the other end is lost.
-const MISSED_MAX: u32 = 5;
-/// Number of them that is told as a silence. Where nothing else is said, a sign of life comes in every second one.
-const SILENT_FROM: u32 = 3;
 
 /// Wakes both directions: one waits for something to send, the other for room.
 #[derive(Debug, Default)]
@@ -207,25 +200,27 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         (meters, happened): (&LinkMeters, &Happened),
     ) -> Result<Infallible, LinkEnd> {
-        let mut missed = 0;
+        let mut hearing = Hearing::new();
+        let mut unsent = 0;
         let mut waiting = Waiting::of(meters);
         loop {
-            // One that stood still itself has missed one time, however long that was.
-            sleep(ALIVE_EVERY).await;
+            sleep(LOOK).await;
             waiting.set(self.carrier.waiting_bytes());
-            if !happened.sent.swap(false, Ordering::Relaxed) {
+            unsent += 1;
+            if happened.sent.swap(false, Ordering::Relaxed) {
+                unsent = 0;
+            }
+            if unsent >= ALIVE_AFTER {
+                unsent = 0;
                 happened.alive_due.store(true, Ordering::Relaxed);
                 self.woken.to_send.notify_one();
             }
             let is_full = happened.is_full.load(Ordering::Relaxed);
-            if happened.received.swap(false, Ordering::Relaxed) || is_full {
-                missed = 0;
-            } else {
-                missed += 1;
-                meters.silences.inc_by((missed == SILENT_FROM).into());
-            }
-            if missed >= MISSED_MAX {
-                return Err(LinkEnd::Silent);
+            let has_come = happened.received.swap(false, Ordering::Relaxed) || is_full;
+            match hearing.look(has_come) {
+                Heard::Well => {}
+                Heard::Silent => _ = meters.silences.inc(),
+                Heard::Lost => return Err(LinkEnd::Silent),
             }
         }
     }

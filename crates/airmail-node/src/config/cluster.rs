@@ -2,7 +2,7 @@
 
 use super::peers::Peers;
 use super::{Config, invalid};
-use crate::storage::StorageUrl;
+use crate::storage::{KafkaUrl, StorageUrl};
 use airmail_link::TowerLimits;
 use airmail_model::Error;
 use std::fmt;
@@ -150,6 +150,17 @@ impl Config {
         !self.roles.tower
     }
 
+    /// Kafka cluster that has the logs, where this node is a pilot without role tower that is told so: it appends to them by
+    /// a handle of its own.
+    #[must_use]
+    pub fn own_kafka(&self) -> Option<KafkaUrl> {
+        let is_pilot = self.is_gateway() && self.roles.pilot;
+        match StorageUrl::parse(&self.log_url, &self.data) {
+            Ok(StorageUrl::Kafka(url)) if is_pilot => Some(url),
+            _ => None,
+        }
+    }
+
     /// Whether the settings of a cluster fit together.
     pub(super) fn validate_cluster(&self) -> Result<(), Error> {
         let needs =
@@ -167,8 +178,8 @@ impl Config {
         if !self.is_gateway() {
             return Ok(());
         }
-        if !self.log_url.is_empty() {
-            let limit = "empty without role tower: the logs are those of the cluster's tower";
+        if !self.log_url.is_empty() && self.own_kafka().is_none() {
+            let limit = "empty without role tower, or kafka://… with role pilot: the logs are those of the cluster's tower";
             return needs("log.url", &self.log_url, limit);
         }
         if let Some((name, url)) = self.storages.first_key_value() {

@@ -154,7 +154,7 @@ impl SessionHandle {
         self.requests.hello(hello).await
     }
 
-    /// Publishes a batch. Answered once, by an event with this number.
+    /// Publishes a batch, of which nothing is said about its producer's epoch. Answered once, by an event with this number.
     ///
     /// # Errors
     /// As [`SessionRequests::publish`].
@@ -164,6 +164,7 @@ impl SessionHandle {
         batch: Bytes,
         received: Mono,
     ) -> Result<(), SessionError> {
+        let batch = (batch, false);
         self.requests.publish(request, batch, received).await
     }
 

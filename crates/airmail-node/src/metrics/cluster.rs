@@ -43,7 +43,7 @@ pub(crate) struct LinkMeters {
     pub(crate) received: Counter,
     /// Bytes of batches that wait to be sent.
     pub(crate) waiting: Gauge,
-    /// Times that nothing came on one of them for 900 ms, not even a sign of life.
+    /// Times that nothing came on one of them for 500 to 900 ms, not even a sign of life.
     pub(crate) silences: Counter,
 }
 
@@ -124,7 +124,7 @@ impl ClusterMetrics {
         }
         registry.register(
             "airmail_link_silences",
-            "Times that a link to another node brought nothing for 900 ms, not even a sign of life",
+            "Times that a link to another node brought nothing for 500 to 900 ms, not even a sign of life",
             self.link_silences.clone(),
         );
     }

@@ -1,6 +1,7 @@
 //! The storage of a node, wherever it is: of its own, which other processes may use, of another node, or of a parent in
 //! a tree, which children of its may use in turn.
 
+use super::apart;
 use super::of_towers::OfTowers;
 use super::storage_set::{Arrivals, boxed, link_limits, shared};
 use super::{Standing, StorageSet, TreeUrl};
@@ -134,7 +135,8 @@ impl NodeStorage {
             // Nothing of it lasts: a number of its own at each start.
             let of = (0, NodeId(random::nth(seed, 1)));
             let identity = Identity::new(config, secret, of, clock.now());
-            return NodeStorage::of_another(config, identity, &wakers, (cluster, metrics)).await;
+            let shards = (&*wakers, seed);
+            return NodeStorage::of_another(config, identity, shards, (cluster, metrics)).await;
         }
         if let Some((url, address)) = config.parents().zip(cluster) {
             let of = (0, NodeId(random::nth(seed, 1)));
@@ -263,7 +265,7 @@ impl NodeStorage {
     async fn of_another(
         config: &Config,
         identity: Identity,
-        wakers: &[Waker],
+        (wakers, seed): (&[Waker], u64),
         (cluster, metrics): (Option<SocketAddr>, &Arc<Metrics>),
     ) -> Result<NodeStorage, StartError> {
         let is_fixed = !config.cluster.peers.is_empty();
@@ -299,6 +301,7 @@ impl NodeStorage {
             (with_cache(config, storage, metrics), links)
         };
         let (shards, links): (_, Vec<ShardLinks>) = (0..).zip(wakers).map(of_shard).unzip();
+        let shards = apart::beside(shards, (config, seed), &remote, wakers)?;
         let desks: Vec<_> = links
             .iter()
             .filter_map(|links| links.desk.clone())

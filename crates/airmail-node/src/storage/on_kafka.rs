@@ -1,11 +1,11 @@
-//! Storage on Kafka: which cluster it is, and a shard's own clients to it.
+//! Storage on Kafka: which cluster it is, and a shard's own clients to it; and a gateway's, to append alone.
 
 use super::KafkaUrl;
 use super::storage_set::Failure;
 use crate::config::Config;
 use airmail_log::{LogStorage, Waker};
 use airmail_log_kafka::shell::{KafkaSettings, LibrdkafkaBrokers, cluster_number};
-use airmail_log_kafka::{KafkaConfig, KafkaStorage};
+use airmail_log_kafka::{KafkaAppender, KafkaConfig, KafkaStorage};
 use std::time::Duration;
 
 /// Time of one question for the cluster, and number of questions before a start is given up.
@@ -39,15 +39,43 @@ pub(super) fn open(
     (config, seed): (&Config, u64),
     waker: &Waker,
 ) -> Result<Box<dyn LogStorage>, Failure> {
-    let settings = KafkaSettings {
+    let brokers = LibrdkafkaBrokers::open(of_node(url, config), waker.clone())?;
+    let of_logs = KafkaConfig {
+        is_further,
+        ..of_logs(url, cluster, (config, seed))
+    };
+    #[cfg(feature = "test-switches")]
+    if let Some(file) = &config.held_reading {
+        let held = super::held_reading::HeldReading::new(brokers, file.clone());
+        return Ok(Box::new(KafkaStorage::new(of_logs, held)));
+    }
+    Ok(Box::new(KafkaStorage::new(of_logs, brokers)))
+}
+
+/// Opens a shard's handle to append by, beside a storage of other nodes whose logs are on this cluster.
+pub(super) fn append(
+    url: &KafkaUrl,
+    cluster: u64,
+    (config, seed): (&Config, u64),
+    waker: &Waker,
+) -> Result<KafkaAppender<LibrdkafkaBrokers>, Failure> {
+    let brokers = LibrdkafkaBrokers::open(of_node(url, config), waker.clone())?;
+    let of_logs = of_logs(url, cluster, (config, seed));
+    Ok(KafkaAppender::new(of_logs, brokers))
+}
+
+fn of_node(url: &KafkaUrl, config: &Config) -> KafkaSettings {
+    KafkaSettings {
         client_id: format!("airmail-{}", config.name),
         queue_bytes: config.pending.0,
         ..settings(url)
-    };
-    let of_logs = KafkaConfig {
+    }
+}
+
+fn of_logs(url: &KafkaUrl, cluster: u64, (config, seed): (&Config, u64)) -> KafkaConfig {
+    KafkaConfig {
         prefix: url.prefix.clone(),
         cluster,
-        is_further,
         seed,
         replicas: url.replicas,
         min_insync: url.min_insync,
@@ -55,14 +83,7 @@ pub(super) fn open(
         skew: url.skew,
         queue_bytes: config.pending.0,
         ..KafkaConfig::default()
-    };
-    let brokers = LibrdkafkaBrokers::open(settings, waker.clone())?;
-    #[cfg(feature = "test-switches")]
-    if let Some(file) = &config.held_reading {
-        let held = super::held_reading::HeldReading::new(brokers, file.clone());
-        return Ok(Box::new(KafkaStorage::new(of_logs, held)));
     }
-    Ok(Box::new(KafkaStorage::new(of_logs, brokers)))
 }
 
 fn settings(url: &KafkaUrl) -> KafkaSettings {

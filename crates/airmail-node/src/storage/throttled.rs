@@ -282,6 +282,7 @@ mod tests {
                     log: LOG,
                     map: MapEpoch(1),
                     batch,
+                    sole: false,
                 });
             }
             self.next += batches;

@@ -41,6 +41,7 @@ async fn a_publisher_that_takes_no_acks_is_held_back_and_loses_nothing() {
                 request,
                 body: Some(Body::Batch(batch(&[("t", &payload)], None).bytes().clone())),
                 namespace: String::new(),
+                begins_epoch: false,
             };
             let batches = vec![batch];
             let kind = v1::publish_request::Kind::Batches(v1::PublishBatches { batches });

@@ -211,6 +211,7 @@ impl Publisher {
             request,
             body: Some(body),
             namespace: String::new(),
+            begins_epoch: false,
         };
         let batches = v1::PublishBatches {
             batches: vec![batch],

@@ -48,6 +48,7 @@ async fn what_was_acknowledged_in_a_stop_is_there_afterwards() {
                 request,
                 body: Some(body),
                 namespace: String::new(),
+                begins_epoch: false,
             }];
             let kind = v1::publish_request::Kind::Batches(v1::PublishBatches { batches });
             let request = v1::PublishRequest { kind: Some(kind) };

@@ -180,6 +180,7 @@ impl StorageRun {
                         log: id,
                         map: MapEpoch(1),
                         batch,
+                        sole: false,
                     });
                 }
             }

@@ -270,6 +270,7 @@ impl StorageRun {
                 log: id,
                 map,
                 batch,
+                sole: false,
             });
         }
     }

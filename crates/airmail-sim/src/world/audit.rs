@@ -30,7 +30,8 @@ struct Audited {
 /// A call that is not answered.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    Append(LogId, Option<ProducerStamp>),
+    /// One of its log's two orders: of what goes by a way of its own, or of all else.
+    Append((LogId, bool), Option<ProducerStamp>),
     Open(LogId),
     Other(Option<LogId>),
 }
@@ -42,7 +43,9 @@ pub(super) struct AuditedStorage<S> {
     name: String,
     readers: BTreeMap<ReaderId, Audited>,
     asked: BTreeMap<Tag, Asked>,
-    appends: BTreeMap<LogId, VecDeque<Tag>>,
+    appends: BTreeMap<(LogId, bool), VecDeque<Tag>>,
+    /// Sole appends are answered in an order of their own.
+    appends_apart: bool,
     attempts: Arc<Mutex<Attempts>>,
     truth: Option<Arc<Mutex<Truth>>>,
     violation: Option<Violation>,
@@ -120,6 +123,7 @@ impl<S> AuditedStorage<S> {
             readers: BTreeMap::new(),
             asked: BTreeMap::new(),
             appends: BTreeMap::new(),
+            appends_apart: false,
             truth: None,
             violation: None,
         }
@@ -170,14 +174,21 @@ impl<S> AuditedStorage<S> {
                     reader.budget.grant(*bytes);
                 }
             }
-            Call::Append { t, log, batch, .. } => {
+            Call::Append {
+                t,
+                log,
+                batch,
+                sole,
+                ..
+            } => {
                 let producer = batch.producer();
-                self.asked.insert(*t, Asked::Append(*log, producer));
+                let order = (*log, *sole && self.appends_apart);
+                self.asked.insert(*t, Asked::Append(order, producer));
                 if let Some(stamp) = producer {
                     let batches = &mut self.attempts.lock().batches;
                     batches.entry(key_of(*log, stamp)).or_default().under_way += 1;
                 }
-                self.appends.entry(*log).or_default().push_back(*t);
+                self.appends.entry(order).or_default().push_back(*t);
             }
             Call::Open { t, log, .. } => {
                 self.asked.insert(*t, Asked::Open(*log));
@@ -239,13 +250,15 @@ impl<S> AuditedStorage<S> {
         };
         if let Completion::Refused { why, .. } = answer {
             let log = match asked {
-                Asked::Append(log, _) | Asked::Open(log) | Asked::Other(Some(log)) => Some(log),
+                Asked::Append((log, _), _) | Asked::Open(log) | Asked::Other(Some(log)) => {
+                    Some(log)
+                }
                 Asked::Other(None) => None,
             };
             log.map_or(Ok(()), |log| self.failed(log, why))?;
         }
-        let (log, producer) = match (asked, answer) {
-            (Asked::Append(log, producer), _) => (log, producer),
+        let (order, producer) = match (asked, answer) {
+            (Asked::Append(order, producer), _) => (order, producer),
             (Asked::Open(log), Completion::Opened { bounds, .. }) => {
                 let began = &mut self.attempts.lock().began;
                 began.entry(log).or_insert(bounds.next);
@@ -254,9 +267,11 @@ impl<S> AuditedStorage<S> {
             _ => return Ok(()),
         };
         if let Some(stamp) = producer {
-            self.attempts.lock().answered(key_of(log, stamp), answer);
+            self.attempts
+                .lock()
+                .answered(key_of(order.0, stamp), answer);
         }
-        let order = self.appends.get_mut(&log);
+        let order = self.appends.get_mut(&order);
         let first = order.and_then(VecDeque::pop_front);
         if first != Some(t) {
             let detail = format!("{}: {answer:?} before that of {first:?}", self.name);
@@ -283,6 +298,7 @@ impl<S: LogStorage> LogStorage for AuditedStorage<S> {
     }
 
     fn submit(&mut self, call: Call) {
+        self.appends_apart = self.storage.capabilities().appends_apart;
         self.see_call(&call);
         self.storage.submit(call);
     }

@@ -124,7 +124,7 @@ impl World {
         let mut chance = self.chance.fork();
         // Logs in memory that many write to fence nobody: what comes of an older epoch is acknowledged, and left out.
         let fences = self.cluster.writers.is_none() || self.cluster.kafka().is_some();
-        let same = self.chance.coin() && !self.publishers[at].succeeded && fences;
+        let same = self.chance.coin() && self.publishers[at].may_be_succeeded() && fences;
         if same && self.publishers.len() >= PUBLISHERS_MAX {
             return;
         }

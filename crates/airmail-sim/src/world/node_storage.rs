@@ -10,8 +10,8 @@ use airmail_link::{
 use airmail_log::journal::JournalStorage;
 use airmail_log::many_writers::LogsHandle;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
-use airmail_log_kafka::KafkaStorage;
 use airmail_log_kafka::model::ModelBrokers;
+use airmail_log_kafka::{ApartStorage, KafkaStorage};
 use airmail_model::{Mono, Now};
 
 /// The end of a wire that asks.
@@ -26,6 +26,8 @@ pub(super) enum NodeStorage {
     Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
     Writer(LogsHandle),
     Kafka(Box<KafkaStorage<ModelBrokers>>),
+    /// With a handle of its own to append by.
+    Apart(Box<ApartStorage<ModelBrokers, KafkaStorage<ModelBrokers>>>),
 }
 
 impl NodeStorage {
@@ -37,6 +39,7 @@ impl NodeStorage {
             NodeStorage::Below(storage) => storage,
             NodeStorage::Writer(storage) => storage,
             NodeStorage::Kafka(storage) => storage.as_ref(),
+            NodeStorage::Apart(storage) => storage.as_ref(),
         }
     }
 
@@ -48,6 +51,7 @@ impl NodeStorage {
             NodeStorage::Below(storage) => storage,
             NodeStorage::Writer(storage) => storage,
             NodeStorage::Kafka(storage) => storage.as_mut(),
+            NodeStorage::Apart(storage) => storage.as_mut(),
         }
     }
 }
@@ -66,6 +70,7 @@ impl LogStorage for NodeStorage {
         // The model wakes nobody: what others have done may have something for this node.
         let next = match self {
             NodeStorage::Kafka(storage) => storage.brokers().next(),
+            NodeStorage::Apart(storage) => storage.storage().brokers().next(),
             _ => None,
         };
         deadline.into_iter().chain(next).min()

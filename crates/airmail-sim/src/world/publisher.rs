@@ -8,7 +8,7 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::{Checked, Violation, durable_first};
-use crate::ledger::{Acked, Harm, Ledger};
+use crate::ledger::{Acked, Ledger};
 use crate::message::MessageId;
 use crate::plant::Plant;
 use crate::shape::{Shape, popular};
@@ -34,6 +34,11 @@ pub(super) struct Publisher {
     pub(super) succeeded: bool,
 }
 
+/// Whether a publisher of this number has an id that others may go on under.
+const fn shares_id(number: u32) -> bool {
+    number % 2 == 1
+}
+
 impl Publisher {
     pub(super) fn new(number: u32, plant: Option<Plant>, chance: &mut Entropy) -> Publisher {
         let config = ProducerConfig {
@@ -41,6 +46,7 @@ impl Publisher {
             memory_bytes: 1 << chance.between(12, 16),
             delivery_timeout: patience(chance),
             seed: chance.next(),
+            is_id_shared: shares_id(number),
             bug: plant.and_then(Plant::in_client),
             ..ProducerConfig::default()
         };
@@ -57,6 +63,11 @@ impl Publisher {
         }
     }
 
+    /// Whether another may take over its id.
+    pub(super) fn may_be_succeeded(&self) -> bool {
+        !self.succeeded && shares_id(self.number)
+    }
+
     /// One that takes over this one's id, with a higher epoch. Its own messages count anew.
     pub(super) fn successor(&mut self, number: u32, chance: &mut Entropy) -> Publisher {
         self.succeeded = true;
@@ -64,7 +75,11 @@ impl Publisher {
         next.id = self.id;
         // An epoch that the older one gives up by itself is below this.
         next.epoch = ProducerEpoch(self.epoch.0 + 1_000);
-        next.core = Producer::new(ProducerConfig::default(), next.id, next.epoch);
+        let config = ProducerConfig {
+            is_id_shared: true,
+            ..ProducerConfig::default()
+        };
+        next.core = Producer::new(config, next.id, next.epoch);
         next
     }
 
@@ -222,11 +237,9 @@ fn settle_one(
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
         let told = (ack.extent.first.plus(offset as u64), ack.appended);
-        if let Some(harm) = ledger.harm_of(entry.log) {
-            if harm == Harm::Gone {
-                // It was there, before the harm.
-                ledger.place(id, told)?;
-            }
+        if ledger.harm_of(entry.log).is_some() {
+            // It was there, before the harm; or a topic that somebody has made again has it, and its report came before
+            // a node had read the other birth.
             continue;
         }
         durable_first::check(machine, id, ledger.on_disk(id), "acknowledged")?;

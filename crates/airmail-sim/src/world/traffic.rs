@@ -223,7 +223,7 @@ pub(super) fn brief(reply: &Reply) -> String {
 
 fn brief_request(request: &Request) -> String {
     match request {
-        Request::Publish { request, batch } => format!(
+        Request::Publish { request, batch, .. } => format!(
             "publish {} to {}: {} messages, {:?}",
             request.0,
             batch.log(),

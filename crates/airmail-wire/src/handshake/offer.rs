@@ -148,5 +148,7 @@ fn capabilities_from_wire(
         heal: capabilities.heal,
         many_writers: capabilities.many_writers,
         provisions: capabilities.provisions,
+        // A matter of whoever uses the storage from afar.
+        appends_apart: false,
     })
 }

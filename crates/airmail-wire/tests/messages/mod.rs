@@ -42,6 +42,7 @@ pub(crate) fn append(batch: Checked<Batch>) -> ToHost {
             log: LogId::SYSTEM,
             map: MapEpoch(3),
             batch,
+            sole: false,
         },
     }
 }
@@ -188,7 +189,8 @@ fn tagged() -> impl Strategy<Value = Call> {
             t,
             log,
             map,
-            batch
+            batch,
+            sole: false,
         }),
         (tag(), log(), spec()).prop_map(|(t, log, spec)| Call::Open {
             t,

@@ -26,6 +26,7 @@
 //! - `shards`: a node whose clients and logs are spread over several threads.
 //! - `members`: nodes that find each other, clients that find their way, draining.
 //! - `peers`: the same with a fixed list of nodes, and no gossip.
+//! - `pilots`: gateways that append to Kafka by themselves.
 //! - `tree`: nodes that have their logs from a parent, which has them from another.
 //! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
@@ -70,6 +71,8 @@ mod modes;
 mod moving;
 mod pages;
 mod peers;
+#[cfg(feature = "kafka")]
+mod pilots;
 mod proof;
 mod restore;
 mod shards;

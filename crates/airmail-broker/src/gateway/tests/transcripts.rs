@@ -213,11 +213,13 @@ impl Driver {
                 Request::Publish {
                     request: RequestId(request.parse().ok()?),
                     batch: read_batch_of(NEXT, MapEpoch(2), topics),
+                    begins_epoch: false,
                 }
             } else if let Some([request, topics]) = parts("publishes #{}: {}", line) {
                 Request::Publish {
                     request: RequestId(request.parse().ok()?),
                     batch: read_batch(topics),
+                    begins_epoch: false,
                 }
             } else if let Some([bytes]) = parts("gives {} bytes of credit", line) {
                 let bytes = bytes.parse().ok()?;

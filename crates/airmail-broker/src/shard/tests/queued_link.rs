@@ -216,7 +216,14 @@ impl QueuedLink {
         let request = RequestId(self.sent.len() as u64 + 1);
         let batch = transcript::batch(&topics);
         self.sent.insert(request, topics);
-        self.request(SessionId(1), Request::Publish { request, batch });
+        self.request(
+            SessionId(1),
+            Request::Publish {
+                request,
+                batch,
+                begins_epoch: false,
+            },
+        );
     }
 
     fn add(&mut self) {

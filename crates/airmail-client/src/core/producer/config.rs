@@ -21,6 +21,9 @@ pub struct ProducerConfig {
     pub memory_bytes: usize,
     /// Time that a message may take to be acknowledged, attempts and waits together. Default 30 s.
     pub delivery_timeout: Duration,
+    /// True if another producer may go on under the same id, in a higher epoch. A storage that recognises retries only when
+    /// it is read then answers later. Default: no, for ids are drawn at random.
+    pub is_id_shared: bool,
     /// Delays after refusals that are waited for.
     pub backoff: BackoffConfig,
     /// Seed of the delays' jitter.
@@ -39,6 +42,7 @@ impl Default for ProducerConfig {
             batch_messages: u16::MAX,
             memory_bytes: 64 << 20,
             delivery_timeout: Duration::from_secs(30),
+            is_id_shared: false,
             backoff: BackoffConfig::default(),
             seed: 0,
             #[cfg(feature = "sabotage")]

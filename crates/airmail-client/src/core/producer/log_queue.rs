@@ -77,6 +77,8 @@ pub(super) struct LogQueue {
     /// True if numbers may have been used for messages that have failed: the rest needs a new
     /// epoch.
     pub(super) needs_new_epoch: bool,
+    /// True if a connection was lost over which batches of this epoch may have been sent.
+    pub(super) was_cut: bool,
     /// Error of the node that says that another client goes on under this producer's id.
     pub(super) fenced: Option<Error>,
 }
@@ -101,6 +103,7 @@ impl LogQueue {
             open: OpenBatch::new(log.namespace),
             phase: Phase::Sending,
             needs_new_epoch: false,
+            was_cut: false,
             fenced: None,
         }
     }
@@ -293,8 +296,18 @@ impl LogQueue {
         (self.fits(batch, window) && self.may_send(switching)).then_some(batch)
     }
 
+    /// Tells whether a batch is the first of its epoch, of which nothing was sent over another connection.
+    pub(super) fn begins_epoch(&self, batch: &Batch) -> bool {
+        let stamp = batch.producer();
+        let is_first = |stamp: ProducerStamp| {
+            stamp.epoch == self.epoch && stamp.sequence == ProducerSequence(0)
+        };
+        !self.was_cut && stamp.is_some_and(is_first)
+    }
+
     /// Notes of every batch in flight that its attempt was lost.
     pub(super) fn connection_lost(&mut self) {
+        self.was_cut |= self.next > 0;
         for batch in &mut self.batches {
             batch.attempt_lost |= batch.request.take().is_some();
         }

@@ -138,6 +138,7 @@ fn unbatch(queue: &mut LogQueue) -> Vec<Unbatched> {
     if std::mem::take(&mut queue.needs_new_epoch) {
         queue.epoch = ProducerEpoch(queue.epoch.0.saturating_add(1));
         queue.acked = 0;
+        queue.was_cut = false;
     }
     queue.next = queue.acked;
     batches.iter().flat_map(messages_of).collect()

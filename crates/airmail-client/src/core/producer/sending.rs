@@ -97,7 +97,11 @@ impl Producer {
             self.next_request += 1;
             self.unacked_bytes += bytes;
             self.requests.insert(request, (log, bytes));
-            out.requests.push(Request::Publish { request, batch });
+            out.requests.push(Request::Publish {
+                request,
+                begins_epoch: !self.config.is_id_shared && queue.begins_epoch(&batch),
+                batch,
+            });
         }
         true
     }

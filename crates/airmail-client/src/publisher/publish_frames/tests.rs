@@ -50,6 +50,7 @@ fn batches_of_any_size_arrive_whole_in_order_and_within_the_nodes_bound() {
         let requests = (0..).zip(&sent).map(|(n, batch)| Request::Publish {
             request: RequestId(n * 300),
             batch: batch.clone(),
+            begins_epoch: n % 2 == 0,
         });
         let mut pieces = VecDeque::new();
         encode(requests.collect(), frame_bytes, &mut pieces);
@@ -63,7 +64,10 @@ fn batches_of_any_size_arrive_whole_in_order_and_within_the_nodes_bound() {
         }
         assert_eq!(arrived.len(), sent.len());
         for ((n, sent), arrived) in (0..).zip(&sent).zip(arrived) {
-            assert_eq!(arrived.request, n * 300);
+            assert_eq!(
+                (arrived.request, arrived.begins_epoch),
+                (n * 300, n % 2 == 0)
+            );
             let body = v1::publish_batch::Body::Batch(sent.bytes().clone());
             assert_eq!(arrived.body, Some(body));
         }
@@ -77,6 +81,7 @@ fn a_large_batch_is_sent_from_the_memory_that_it_was_encoded_in() {
     let request = Request::Publish {
         request: RequestId(1),
         batch: batch.clone(),
+        begins_epoch: false,
     };
     encode(vec![request], 3 << 20, &mut pieces);
     assert_eq!(pieces[1].as_ptr(), batch.bytes().as_ptr());

@@ -110,7 +110,10 @@ async fn publish(
 ) -> Result<(), Error> {
     let request = RequestId(batch.request);
     match batch.body {
-        Some(Body::Batch(bytes)) => session.publish(request, bytes, received).await?,
+        Some(Body::Batch(bytes)) => {
+            let batch = (bytes, batch.begins_epoch);
+            session.publish(request, batch, received).await?;
+        }
         Some(Body::Messages(plain)) => {
             let limits = session.door().limits();
             let messages = plain.messages.into_iter();

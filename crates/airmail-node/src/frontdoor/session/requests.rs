@@ -169,14 +169,14 @@ impl SessionRequests {
 
     /// Publishes an encoded batch, which is checked here, once. Answered by [`Event::Reply`] with an ack, or
     /// by [`Event::PublishRefused`]; either has the client's own number, which it may use again.
-    /// `received` is when the request came, by [`FrontDoor::mono`].
+    /// `begins_epoch` is the client's word ([`Request::Publish`]), `received` is when the request came, by [`FrontDoor::mono`].
     ///
     /// # Errors
     /// [`SessionError`]: nothing can be asked on this session any more.
     pub async fn publish(
         &self,
         request: RequestId,
-        batch: Bytes,
+        (batch, begins_epoch): (Bytes, bool),
         received: Mono,
     ) -> Result<(), SessionError> {
         self.is_greeted()?;
@@ -194,7 +194,12 @@ impl SessionRequests {
         };
         let size = iter::once(batch.bytes().len());
         let request = self.shared.window.begin(request, size, received);
-        Ok(self.ask(Request::Publish { request, batch }).await?)
+        let publish = Request::Publish {
+            request,
+            batch,
+            begins_epoch,
+        };
+        Ok(self.ask(publish).await?)
     }
 
     /// Publishes batches that have one number and one answer: the last one's ack, or the first refusal.
@@ -221,7 +226,12 @@ impl SessionRequests {
         let first = self.shared.window.begin(request, sizes, received);
         for (batch, number) in batches.into_iter().zip(first.0..) {
             let request = RequestId(number);
-            self.ask(Request::Publish { request, batch }).await?;
+            let publish = Request::Publish {
+                request,
+                batch,
+                begins_epoch: false,
+            };
+            self.ask(publish).await?;
         }
         Ok(())
     }

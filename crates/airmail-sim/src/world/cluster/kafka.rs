@@ -12,12 +12,13 @@ use crate::evidence::Evidence;
 use crate::ledger::Harm;
 use crate::plant::Plant;
 use crate::tuning;
+use crate::world::node_storage::NodeStorage;
 use crate::world::truth::Truth;
 use airmail_log_kafka::brokers::{Brokers as _, Partition, Topic};
 use airmail_log_kafka::config::StatementConfig;
-use airmail_log_kafka::model::{Faults, ModelBrokers, ModelCluster};
+use airmail_log_kafka::model::{Faults, ModelCluster};
 use airmail_log_kafka::place::Offset;
-use airmail_log_kafka::{KafkaConfig, KafkaStorage};
+use airmail_log_kafka::{ApartStorage, KafkaAppender, KafkaConfig, KafkaStorage};
 use airmail_model::{LogId, Mono, Now, Retention};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -133,7 +134,7 @@ impl Kafka {
     }
 
     /// The storage of a node that starts.
-    pub(super) fn start(&mut self) -> KafkaStorage<ModelBrokers> {
+    pub(super) fn start(&mut self) -> NodeStorage {
         let config = KafkaConfig {
             prefix: PREFIX.to_owned(),
             cluster: 1,
@@ -150,7 +151,15 @@ impl Kafka {
             bug: self.plant.and_then(Plant::in_kafka),
             ..KafkaConfig::default()
         };
-        KafkaStorage::new(config, self.cluster.client())
+        let appender = self.chance.coin().then(|| {
+            let brokers = self.cluster.client();
+            KafkaAppender::new(config.clone(), brokers)
+        });
+        let storage = KafkaStorage::new(config, self.cluster.client());
+        match appender {
+            Some(appender) => NodeStorage::Apart(Box::new(ApartStorage::new(appender, storage))),
+            None => NodeStorage::Kafka(Box::new(storage)),
+        }
     }
 
     /// Lets the brokers fail, as the seed says. Time that passes at once, if some does.

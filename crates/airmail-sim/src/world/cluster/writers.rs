@@ -154,7 +154,7 @@ impl Writers {
         self.has_begun = true;
         match &mut self.engine {
             Engine::Memory(logs) => NodeStorage::Writer(logs.handle()),
-            Engine::Kafka(kafka) => NodeStorage::Kafka(Box::new(kafka.start())),
+            Engine::Kafka(kafka) => kafka.start(),
         }
     }
 

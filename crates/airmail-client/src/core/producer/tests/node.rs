@@ -53,7 +53,7 @@ impl Node {
     }
 
     pub(super) fn answer(&mut self, request: &Request) -> Reply {
-        let Request::Publish { request, batch } = request else {
+        let Request::Publish { request, batch, .. } = request else {
             panic!("not a publish");
         };
         let result = match self.script.pop_front().flatten() {

@@ -175,7 +175,7 @@ impl Player {
         let out = std::mem::take(&mut self.out);
         effects.extend(out.settled.iter().map(|settled| self.show_settled(settled)));
         for request in out.requests {
-            if let Request::Publish { request, batch } = request {
+            if let Request::Publish { request, batch, .. } = request {
                 effects.push(self.show_sent(request, &batch));
                 self.sent.push(batch);
             }
