@@ -19,6 +19,7 @@ const BOUNDS: Bounds = Bounds {
     incarnation: Incarnation(1),
     first_time: None,
     bytes: 0,
+    sealed: None,
 };
 
 /// A storage that is asked, and tells what it is made to.
