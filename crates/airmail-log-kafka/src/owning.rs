@@ -19,10 +19,10 @@ impl<B: Brokers> KafkaStorage<B> {
         let other = others.find(|topic| topic.as_str().starts_with(&prefix));
         if let Some(other) = other {
             // Only what this start has made is taken back.
-            return match is_owned && self.start.is_making_owner_known() {
-                true => self.disown(other),
-                false => self.not_ours(other),
-            };
+            if is_owned && self.start.is_making_owner_known() {
+                return self.disown(other);
+            }
+            return self.not_ours(other);
         }
         let meta = meta_topic(&self.config);
         if topics.contains(&meta) || !is_owned && !topics.is_empty() {

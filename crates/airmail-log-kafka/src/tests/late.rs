@@ -45,6 +45,7 @@ impl Stored {
                 log: batch.log(),
                 map: batch.map_epoch(),
                 batch,
+                sole: false,
             });
             match node.answer(&mut now, tag) {
                 Completion::Appended { extent, .. } => numbers.push(extent.first),

@@ -107,7 +107,7 @@ fn of_two_clusters_that_begin_at_once_no_two_own_a_prefix() {
             now = super::node::after(now, std::time::Duration::from_millis(1));
             // Now one is ahead, now the other.
             let (one, other) = nodes.split_at_mut(1);
-            if (seed + now.mono.0 / 1_000_000) % 3 > 0 {
+            if !(seed + now.mono.0 / 1_000_000).is_multiple_of(3) {
                 one[0].poll(now);
             }
             other[0].poll(now);

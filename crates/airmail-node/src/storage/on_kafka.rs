@@ -37,12 +37,15 @@ pub(super) fn cluster(url: &KafkaUrl) -> Result<u64, Failure> {
 /// Opens a shard's part: the logs that it is told to open, of this cluster; and whether another storage has log 0.
 pub(super) fn open(
     url: &KafkaUrl,
-    of: (u64, bool),
+    (cluster, is_further): (u64, bool),
     (config, seed): (&Config, u64),
     waker: &Waker,
 ) -> Result<Box<dyn LogStorage>, Failure> {
     let brokers = LibrdkafkaBrokers::open(of_node(url, config), waker.clone())?;
-    let of_logs = of_logs(url, of, (config, seed));
+    let of_logs = KafkaConfig {
+        is_further,
+        ..of_logs(url, cluster, (config, seed))
+    };
     #[cfg(feature = "test-switches")]
     if let Some(file) = &config.held_reading {
         let held = super::held_reading::HeldReading::new(brokers, file.clone());
@@ -59,7 +62,7 @@ pub(super) fn append(
     waker: &Waker,
 ) -> Result<KafkaAppender<LibrdkafkaBrokers>, Failure> {
     let brokers = LibrdkafkaBrokers::open(of_node(url, config), waker.clone())?;
-    let of_logs = of_logs(url, (cluster, false), (config, seed));
+    let of_logs = of_logs(url, cluster, (config, seed));
     Ok(KafkaAppender::new(of_logs, brokers))
 }
 
@@ -71,15 +74,10 @@ fn of_node(url: &KafkaUrl, config: &Config) -> KafkaSettings {
     }
 }
 
-fn of_logs(
-    url: &KafkaUrl,
-    (cluster, is_further): (u64, bool),
-    (config, seed): (&Config, u64),
-) -> KafkaConfig {
+fn of_logs(url: &KafkaUrl, cluster: u64, (config, seed): (&Config, u64)) -> KafkaConfig {
     KafkaConfig {
         prefix: url.prefix.clone(),
         cluster,
-        is_further,
         seed,
         replicas: url.replicas,
         min_insync: url.min_insync,
