@@ -313,16 +313,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 let t = Tag(self.calls.number().0);
                 self.logs.reopen(t, log)?
             }
-            Outgoing::Call(number) => {
-                let unanswered = self.calls.get_mut(number)?;
-                let mut call = unanswered.call.clone();
-                call.set_tag(Tag(number.0));
-                if let Call::Append { sole, .. } = &mut call {
-                    // Elsewhere, or there already, it may be stored behind its successor.
-                    *sole &= !unanswered.is_doubtful;
-                }
-                call
-            }
+            Outgoing::Call(number) => self.calls.get_mut(number)?.to_send(number),
             Outgoing::Start(run) => {
                 let start = match self.muted.start(run) {
                     Some(start) => start,

@@ -48,7 +48,7 @@ impl Gateway {
         self.settle(key, number, result, out);
     }
 
-    /// What became of a client's batch is not known: nothing more of its epoch in its stream is sole.
+    /// Notes that the fate of a client's batch is open: nothing more of its epoch in its stream is sole.
     fn doubt_stream(&mut self, key: LogKey, number: u64) {
         let log = &mut self.logs[key];
         let pending = log.publishes.get_mut(number);

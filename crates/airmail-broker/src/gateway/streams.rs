@@ -91,7 +91,7 @@ impl Streams {
         Ok(place.is_sole)
     }
 
-    /// What became of a batch is not known: nothing more of its epoch is sole.
+    /// Notes that the fate of a batch is open: nothing more of its epoch is sole.
     pub(super) fn doubt(&mut self, log: LogId, stamp: ProducerStamp) {
         let known = self.places.get_mut(&(log, stamp.id));
         if let Some(known) = known.filter(|known| known.epoch == stamp.epoch) {

@@ -32,6 +32,19 @@ pub(super) struct Unanswered {
     pub(super) is_elsewhere: bool,
 }
 
+impl Unanswered {
+    /// The call under its number. An append that goes once more is sole no longer: it may be stored already, or be stored
+    /// where it went before, behind its successor.
+    pub(super) fn to_send(&self, number: CallNumber) -> Call {
+        let mut call = self.call.clone();
+        call.set_tag(Tag(number.0));
+        if let Call::Append { sole, .. } = &mut call {
+            *sole &= !self.is_doubtful;
+        }
+        call
+    }
+}
+
 /// A call that goes from one link to another.
 #[derive(Debug)]
 pub(super) enum HandedCall {
