@@ -13,7 +13,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     topic: Arc<NamedTopic>,
-    /// Number in its log: higher than that of every earlier message of its topic.
+    /// Number in its log: higher than that of every earlier message of its topic there. A topic has another log since its
+    /// namespace was moved, where numbers begin anew.
     pub sequence: Sequence,
     /// Lane that it was published to.
     pub lane: Lane,

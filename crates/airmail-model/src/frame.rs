@@ -46,7 +46,7 @@ pub enum Start {
     Latest,
     /// Begins with the oldest record kept.
     Earliest,
-    /// Begins with this number. Beyond the end is legal: the subscription waits there, detached,
+    /// Begins with this number of the log that takes the topic's publishes. Beyond the end is legal: the subscription waits there, detached,
     /// and goes live when the log gets to it.
     Sequence(Sequence),
     /// Begins with the first record appended at this time or later.
@@ -107,7 +107,7 @@ pub struct Subscribe {
 pub enum Until {
     /// Ends before the log's next number as it was when asked.
     Now,
-    /// Ends before this number, or at the end as it was when asked.
+    /// Ends before this number of the log in which it begins, or at that log's end as it was when asked.
     Sequence(Sequence),
     /// Ends before the first record appended at this time or later, or at the end as it was when
     /// asked.
@@ -165,7 +165,8 @@ pub enum State {
         /// The range itself may begin before: records below `next` are not for this subscription.
         next: Sequence,
     },
-    /// Served behind the tail: on a channel of its own, from `next` on.
+    /// Served behind the tail: on a channel of its own, from `next` on. One in another log than before goes on there, and
+    /// all that the one before holds is accounted for.
     Detached {
         /// Its log.
         log: LogId,

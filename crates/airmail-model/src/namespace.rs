@@ -50,7 +50,7 @@ pub struct NamespaceSpec {
     pub retention: Retention,
     /// Promise of an acknowledgement. Default: the strongest that the storage has.
     pub durability: Durability,
-    /// The storage that has its logs, for as long as it is there. Default: the node's first.
+    /// The storage that has its logs, until it is moved. Default: the node's first.
     pub storage: StorageName,
 }
 
