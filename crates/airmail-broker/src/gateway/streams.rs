@@ -227,11 +227,7 @@ mod tests {
         assert_eq!(streams.pass(LOG, stamp(1, 3), 1), Ok(false));
         streams.begin(LOG, stamp(2, 0));
         streams.refused(LOG, stamp(2, 0));
-        assert_eq!(
-            streams.pass(LOG, stamp(2, 0), 1),
-            Ok(true),
-            "refused, it went nowhere"
-        );
+        assert_eq!(streams.pass(LOG, stamp(2, 0), 1), Ok(true), "the next one");
         let mut streams = Streams::default();
         streams.begin(LOG, stamp(1, 0));
         streams.refused(LOG, stamp(1, 0));
