@@ -71,7 +71,7 @@ impl BarePublisher {
         let producer: ThreadedProducer<Taker> = config.create_with_context(taker.clone()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
+        let publishing = move || {
             while !is_stopped.load(Ordering::Relaxed) {
                 for partition in 0..PARTITIONS {
                     let record = BaseRecord::<(), [u8]>::to(TOPIC);
@@ -81,7 +81,9 @@ impl BarePublisher {
                 thread::sleep(PERIOD);
             }
             let _ = producer.flush(Duration::from_secs(1));
-        });
+        };
+        let thread = thread::Builder::new().name("bare-publisher".into());
+        let thread = thread.spawn(publishing).unwrap();
         let publisher = BarePublisher {
             taker,
             stop,

@@ -116,6 +116,11 @@ pub fn acts() -> Option<String> {
     variable("AIRMAIL_PROVE_ACTS")
 }
 
+/// Cases of the conformance suite to run on brokers: `all`, or those whose names contain this; a sample if it is empty.
+pub fn suite_on_kafka() -> String {
+    variable("AIRMAIL_TEST_KAFKA_SUITE").unwrap_or_default()
+}
+
 /// Whether generated pages and transcripts are to be written rather than compared.
 pub fn rewrite() -> bool {
     variable("AIRMAIL_REWRITE").is_some()

@@ -13,7 +13,7 @@ use airmail_log_kafka::shell::{KafkaSettings, LibrdkafkaBrokers};
 use airmail_log_kafka::{KafkaConfig, KafkaStorage};
 use airmail_model::{Mono, Now, Wall};
 use airmail_testkit::kafka::KafkaCluster;
-use airmail_testkit::waiting;
+use airmail_testkit::{scale, waiting};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn the_storage_conforms_on_three_brokers() {
     let Some(cluster) = KafkaCluster::start(directory.path(), ID, 3) else {
         return;
     };
-    let wanted = std::env::var("AIRMAIL_TEST_KAFKA_SUITE").unwrap_or_default();
+    let wanted = scale::suite_on_kafka();
     let is_wanted = |number: usize, name: &str| match wanted.as_str() {
         "" => number.is_multiple_of(8),
         "all" => true,
