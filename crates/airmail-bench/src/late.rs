@@ -1,7 +1,8 @@
 //! Many late subscribers of one log: each of a topic of its own, from a place of its own.
 //!
 //! A [`Backlog`] is stored first: each topic gets a message in turn, so that all of them share the log's
-//! batches, and the places are spread evenly over the log, in another order than the topics. Then a
+//! batches, and the places are spread evenly over the log, in another order than the topics (over a
+//! topic's turn there are [`RULERS`] at most where the storage's acks are not exact). Then a
 //! [`Crowd`] subscribes to all of it at once. Each subscriber knows which message is the first and the last
 //! for it, so that whatever is missing, comes again or out of order is noticed.
 
@@ -11,10 +12,11 @@ use crate::clock::now_us;
 use crate::latency::{Latencies, Percentiles};
 use crate::process::Usage;
 use crate::system::Failure;
-use airmail_client::{Client, Items, Start};
+use airmail_client::{Client, Item, Items, Start};
 use airmail_model::{Limits, Sequence, TopicName};
 pub use report::{LateReport, LateRun};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -24,6 +26,8 @@ const NUMBER_BYTES: usize = 8;
 /// Steps from one topic's place to the next one's; a prime, so that every place is somebody's where there are
 /// fewer topics or it does not divide their number.
 const PLACE_STEP: u64 = 7919;
+/// Topics that are read to know where the others' messages are, where acks do not tell.
+const RULERS: usize = 16;
 
 /// A request for a backlog.
 #[derive(Clone, Debug)]
@@ -87,17 +91,27 @@ impl Backlog {
                 acks.push(ack);
             }
         }
-        let mut starts = Vec::with_capacity(acks.len());
+        let (mut starts, mut is_exact) = (Vec::with_capacity(acks.len()), true);
         for ack in acks {
-            starts.push(ack.await?.sequence.0);
+            let ack = ack.await?;
+            is_exact &= ack.exact;
+            starts.push(ack.sequence.0);
         }
         publisher.flush().await?;
+        let starts = (0..).zip(starts);
+        let mut known: BTreeMap<u64, u64> = starts.map(|(start, at)| (start * each, at)).collect();
+        if !is_exact {
+            known = rulers(&client, &names).await?;
+        }
         client.close().await?;
         let place = |topic: u64| {
-            let start = topic * PLACE_STEP % topics;
+            let start = topic * PLACE_STEP % topics * each;
+            // The first topic has the first message, and is a ruler.
+            let before = known.range(..=start).next_back();
+            let (message, at) = before.map_or((0, 1), |(message, at)| (*message, *at));
             Place {
-                at: starts[start as usize],
-                first: first_behind(start * each, topic, topics),
+                at,
+                first: first_behind(message, topic, topics),
             }
         };
         Ok(Backlog {
@@ -119,6 +133,23 @@ impl Backlog {
         let due = self.places.iter().map(|place| self.each - place.first);
         due.sum()
     }
+}
+
+/// Number in the log of every message, of all, that some topics have, the first among them. So a backlog is measured
+/// where acks are not exact: the number in one may be that of a copy, behind the message that readers are given.
+async fn rulers(client: &Client, names: &[TopicName]) -> Result<BTreeMap<u64, u64>, Failure> {
+    let mut known = BTreeMap::new();
+    for (topic, name) in (0..).zip(names).step_by(names.len().div_ceil(RULERS)) {
+        let mut history = client.history(name.as_str()).open()?;
+        let mut message = topic;
+        while let Some(item) = history.next().await? {
+            if let Item::Message(found) = item {
+                known.insert(message, found.sequence.0);
+                message += names.len() as u64;
+            }
+        }
+    }
+    Ok(known)
 }
 
 fn topic_name(number: u32) -> Result<TopicName, airmail_model::Error> {

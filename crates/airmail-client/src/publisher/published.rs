@@ -7,7 +7,7 @@ use airmail_model::{AppendTime, Durability, Error, LogId, Sequence};
 pub struct Published {
     /// Log that it is in.
     pub log: LogId,
-    /// Number that it has there.
+    /// Number that it has there; or, unless `exact`, that of a copy, which may be behind what readers are given.
     pub sequence: Sequence,
     /// Time at which the storage appended it.
     pub appended: AppendTime,

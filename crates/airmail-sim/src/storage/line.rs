@@ -261,6 +261,9 @@ impl StorageRun {
             Refusal::OutcomeUnknown => line.pieces[place].maybe_stored = true,
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if !first => {}
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if lost => line.unknown = true,
+            // What came before it was refused for the seal: of this producer the log has nothing, as of one it has
+            // forgotten, so it does not say that this was never stored.
+            Refusal::UnknownProducer if may_be_sealed => line.unknown = true,
             Refusal::Sealed { .. } if may_be_sealed => {
                 self.logs[line.log].be_sealed(tag);
                 let piece = line.pieces.remove(place);
