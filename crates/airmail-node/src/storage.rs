@@ -16,6 +16,7 @@ mod service_times;
 mod storage_set;
 mod throttled;
 mod tree_url;
+mod url_parts;
 
 use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
