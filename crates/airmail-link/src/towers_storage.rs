@@ -62,7 +62,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 enum Asked {
     Open(LogId),
     Delete(LogId),
-    /// A need of its namespace, before it can be opened.
+    /// Provisions, before its namespace is there.
     Provisions(LogId),
     Other(LogId),
 }

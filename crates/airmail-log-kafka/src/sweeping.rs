@@ -2,13 +2,14 @@
 //!
 //! There is no index of topics on Kafka, so whoever is behind reads the log. A *sweep* starts at the reader that is
 //! furthest behind and goes on to the newest entries; every reader of that log that it meets rides along, and takes what
-//! comes from the same bytes. A reader that has had its credit, and mostly gets more at once, is waited for, as
-//! long as the sweep has patience: else every step of it would be a sweep of its own for the sake of whoever is ahead. One that gets none by then is left behind where it is, and met by a later sweep, or by this one if nobody else
-//! is left on it. Nor is much read for nobody: a sweep on which nobody rides goes on from the next one who is ahead. One on
-//! which nobody waits for more gives its consumer to another log that needs one.
+//! comes from the same bytes. A reader that has had its credit, and mostly gets more at once, is waited for, as long as
+//! the sweep has patience: else every step of it would be a sweep of its own for the sake of whoever is ahead. One that
+//! gets none by then is left behind where it is, and met by a later sweep, or by this one if nobody else is left on it.
+//! Nor is much read for nobody: a sweep on which nobody rides goes on from the next one who is ahead. One on which nobody
+//! waits for more gives its consumer to another log that needs one.
 //!
-//! Patience is for a node that has no turn for a moment, and grows again with what is read. So a reader that takes little at
-//! a time slows those that ride with it to 1 MiB/s, and one that takes nothing keeps them for [`PATIENCE_MAX`] once.
+//! Patience is for a node that has no turn for a moment, and grows again with what is read. So a reader that takes little
+//! at a time slows those that ride with it to 1 MiB/s, and one that takes nothing keeps them for [`PATIENCE_MAX`] once.
 
 use crate::brokers::{Brokers, ConsumerId, Record, Slot, Taken};
 use crate::entry::{Entry, Window, read};

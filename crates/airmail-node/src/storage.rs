@@ -17,6 +17,7 @@ mod service_times;
 mod storage_set;
 mod throttled;
 mod tree_url;
+mod url_parts;
 
 use airmail_log::StorageTraits;
 use airmail_model::{Durability, Error, ErrorCode};

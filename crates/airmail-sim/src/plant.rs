@@ -212,8 +212,12 @@ impl Plant {
                 // And it was acknowledged.
                 "G1 acknowledged means held",
             ],
-            // Of log 0 the commands are missing.
-            Plant::HomeWithoutTable => &["G3 every node leaves out the same", "G2"],
+            // Of log 0 the commands are missing, so that a namespace is missing too.
+            Plant::HomeWithoutTable => &[
+                "G3 every node leaves out the same",
+                "G2",
+                "G8 good input is taken: NAMESPACE_NOT_FOUND",
+            ],
             // What was acknowledged, or refused, is another copy.
             Plant::ReportRetriable | Plant::SoleAfterAMove => &["G8", "G1"],
             Plant::LowWatermarkTruncates => &["G8 a sound log is served"],

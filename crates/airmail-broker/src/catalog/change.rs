@@ -64,7 +64,7 @@ pub(super) enum Change {
         id: NamespaceId,
         name: String,
         spec: NamespaceSpec,
-        /// Provisions that its storage has made for it beforehand.
+        /// Provisions of its storage for it.
         provisions: Provisions,
     },
     /// It is to be kept otherwise.

@@ -18,7 +18,7 @@ pub struct Entry {
     pub namespace: Namespace,
     /// Its map.
     pub map: LogMap,
-    /// Provisions that its storage has made for its logs beforehand.
+    /// Provisions of its storage for its logs.
     pub provisions: Provisions,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,

@@ -46,16 +46,10 @@ impl Cluster {
             Event::Order(client, token, order) => {
                 let is_cut = self.is_cut(client).is_some();
                 // Cut off, nobody knows whether it has got there.
-                let answer = if is_cut && self.draw(2) == 0 {
-                    Answer::Failed(Failure::TimedOut)
-                } else {
-                    self.carry_out(order)
-                };
-                let answer = if is_cut {
-                    Answer::Failed(Failure::TimedOut)
-                } else {
-                    answer
-                };
+                let is_lost = is_cut && self.draw(2) == 0;
+                let carried_out = (!is_lost).then(|| self.carry_out(order));
+                let told = carried_out.filter(|_| !is_cut);
+                let answer = told.unwrap_or(Answer::Failed(Failure::TimedOut));
                 self.tell(client, Told::Answered { token, answer });
             }
         }

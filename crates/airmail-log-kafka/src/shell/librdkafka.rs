@@ -213,7 +213,13 @@ impl Brokers for LibrdkafkaBrokers {
         }
         if let Some(record) = self.turnstile.enter(token, partition, record, clock_now()) {
             let sent = producer.produce(token, partition, &record);
-            sent.inspect_err(|_| self.turnstile.leave(token))?;
+            sent.inspect_err(|why| {
+                self.turnstile.leave(token);
+                if let NotTaken::Failed(why) = why {
+                    // It takes nothing any more, whether or not it has said so.
+                    self.news.note_fatal(why);
+                }
+            })?;
         }
         self.under_way.insert(token, bytes);
         self.under_way_bytes += bytes;

@@ -1,10 +1,10 @@
 //! A cluster of three brokers, of which some are killed or stand still.
 
-use crate::owner::{Owner, values};
+use crate::owner::{Owner, record, settings, values};
 use crate::topics::described;
 use crate::{claims, try_all};
 use airmail_log_kafka::brokers::{
-    Answer, Brokers as _, Failure, Partition, Question, Taken, Topic,
+    Answer, Brokers as _, Failure, Order, Partition, Question, Taken, Topic,
 };
 use airmail_log_kafka::place::Offset;
 use airmail_testkit::kafka::KafkaCluster;
@@ -28,6 +28,7 @@ fn several_brokers_fail_each_for_itself() {
         who_stands_still_holds_up_its_own_partitions_alone,
         when_a_broker_is_killed_its_records_are_stored_when_it_is_back_and_others_meanwhile,
         a_consumer_goes_on_over_a_change_of_leaders,
+        after_an_unclean_election_records_are_stored_again,
         it_is_told_when_nothing_can_be_stored_and_when_it_can_again,
     ];
     try_all(&mut cluster, &claims);
@@ -54,6 +55,33 @@ fn leaders(cluster: &KafkaCluster, topic: &Topic) -> Vec<usize> {
     leaders
 }
 
+/// The places of the node that leads the first partition of a topic, and of those that are in sync.
+fn state(cluster: &KafkaCluster, topic: &Topic) -> Result<(usize, Vec<usize>), String> {
+    let consumer: BaseConsumer = cluster.client().create().unwrap();
+    let metadata = consumer.fetch_metadata(Some(topic.as_str()), Duration::from_secs(10));
+    let metadata = metadata.map_err(|error| error.to_string())?;
+    let found = metadata
+        .topics()
+        .first()
+        .and_then(|topic| topic.partitions().first());
+    let found = found.ok_or("no partition")?;
+    let place = |id: i32| usize::try_from(id - 1).map_err(|_| "no leader".to_owned());
+    let in_sync: Result<_, _> = found.isr().iter().map(|id| place(*id)).collect();
+    Ok((place(found.leader())?, in_sync?))
+}
+
+/// The places of the leader and of the other replica of a partition, once both are in sync.
+fn replicas(cluster: &KafkaCluster, topic: &Topic) -> (usize, usize) {
+    let mut found = (0, 0);
+    waiting::until("two replicas are in sync", LOOK, || {
+        let (leader, in_sync) = state(cluster, topic)?;
+        let other = in_sync.into_iter().find(|one| *one != leader);
+        found = (leader, other.ok_or("one")?);
+        Ok(())
+    });
+    found
+}
+
 /// A topic whose partitions have one replica each, a partition that this node leads, and one that it does not.
 fn apart(owner: &mut Owner, cluster: &KafkaCluster, name: &str, node: usize) -> [Partition; 2] {
     let topic = owner.make(name, 6, 1);
@@ -74,7 +102,11 @@ fn whole(cluster: &KafkaCluster) {
 fn store_patiently(owner: &mut Owner, partition: &Partition, value: &str) -> Offset {
     let mut offset = Offset(0);
     waiting::until("a record is stored", LOOK, || {
-        let token = owner.produce(partition, value);
+        // A producer that has failed is made anew as somebody polls.
+        owner.poll();
+        let token = owner.token();
+        let taken = owner.brokers.produce(token, partition, record(value));
+        taken.map_err(|why| format!("{why:?}"))?;
         offset = owner.produced(token).map_err(|why| why.0)?.offset;
         Ok(())
     });
@@ -173,6 +205,45 @@ fn a_consumer_goes_on_over_a_change_of_leaders(cluster: &mut KafkaCluster) {
     cluster.revive(leader);
     whole(cluster);
     assert_eq!(owner.rest(), []);
+}
+
+/// The broker that leads then has never heard of what the producer had stored.
+fn after_an_unclean_election_records_are_stored_again(cluster: &mut KafkaCluster) {
+    let mut owner = Owner::of(cluster);
+    let topic = Topic::new("unclean");
+    waiting::until("a topic is made", LOOK, || {
+        let made = owner.order(Order::Create {
+            topic: topic.clone(),
+            partitions: 1,
+            replicas: 2,
+            settings: settings(&[("unclean.leader.election.enable", "true")]),
+        });
+        (made == Answer::Done)
+            .then_some(())
+            .ok_or(format!("{made:?}"))
+    });
+    let other = Partition::new(&owner.make("beside", 1, 3), 0);
+    let partition = Partition::new(&topic, 0);
+    let first = store_patiently(&mut owner, &partition, "before");
+    store_patiently(&mut owner, &other, "before");
+    let (leader, follower) = replicas(cluster, &topic);
+    cluster.hold(follower, true);
+    waiting::until("the leader is alone in sync", LOOK, || {
+        let (_, in_sync) = state(cluster, &topic)?;
+        (in_sync == [leader])
+            .then_some(())
+            .ok_or(format!("{in_sync:?}"))
+    });
+    for _ in 0..10 {
+        store_patiently(&mut owner, &partition, "lost");
+    }
+    cluster.kill(leader);
+    cluster.hold(follower, false);
+    let again = store_patiently(&mut owner, &partition, "again");
+    assert!(again > first);
+    store_patiently(&mut owner, &other, "after");
+    cluster.revive(leader);
+    whole(cluster);
 }
 
 fn it_is_told_when_nothing_can_be_stored_and_when_it_can_again(cluster: &mut KafkaCluster) {

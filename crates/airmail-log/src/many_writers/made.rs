@@ -1,5 +1,4 @@
-//! Things that the logs have made before their namespaces are there: nothing but a number each, which has to be brought
-//! along.
+//! Provisions of the logs: nothing but a number for each namespace, which has to be brought along.
 
 use crate::contract::Refusal;
 use airmail_model::{LogId, NamespaceId, Provisions, bug};

@@ -10,7 +10,7 @@
 //! Nodes have words of their own for each other, which are no port's: of those the last one that was not sent is, before
 //! what the port says ([`Words`]), and what comes is shown to the node first.
 
-use super::hearing::{ALIVE_AFTER, Heard, Hearing, LOOK};
+use super::hearing::{Heard, Hearing, LOOK};
 use super::link_end::LinkEnd;
 use crate::metrics::cluster::LinkMeters;
 use airmail_log::Waker;
@@ -201,17 +201,11 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         (meters, happened): (&LinkMeters, &Happened),
     ) -> Result<Infallible, LinkEnd> {
         let mut hearing = Hearing::new();
-        let mut unsent = 0;
         let mut waiting = Waiting::of(meters);
         loop {
             sleep(LOOK).await;
             waiting.set(self.carrier.waiting_bytes());
-            unsent += 1;
-            if happened.sent.swap(false, Ordering::Relaxed) {
-                unsent = 0;
-            }
-            if unsent >= ALIVE_AFTER {
-                unsent = 0;
+            if !happened.sent.swap(false, Ordering::Relaxed) {
                 happened.alive_due.store(true, Ordering::Relaxed);
                 self.woken.to_send.notify_one();
             }

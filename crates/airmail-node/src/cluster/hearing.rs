@@ -6,10 +6,9 @@
 
 use std::time::Duration;
 
-/// Time between two looks.
+/// Time between two looks. A sign of life is sent after one in which nothing was, so that where nothing else is said one
+/// comes in every second look.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// Looks in which nothing was sent, after which a sign of life is.
-pub(super) const ALIVE_AFTER: u32 = 2;
 /// Looks without a word after which the other end is lost, at least and at most.
 const LOST_AFTER: (u32, u32) = (6, 15);
 /// Looks without a word that are told as a silence, at most; one less than it is lost after, at least.

@@ -4,6 +4,7 @@
 //! A parameter with a dot in its name is a property of librdkafka, such as `security.protocol=SASL_SSL`. What it is set to
 //! may be a secret, so no property's value is ever shown.
 
+use super::url_parts::{self, UrlParts};
 use airmail_model::quantity::Span;
 use airmail_model::{Durability, Synced};
 use std::fmt;
@@ -48,24 +49,9 @@ impl KafkaUrl {
     /// # Errors
     /// What it should have been.
     pub(super) fn parse(rest: &str) -> Result<KafkaUrl, String> {
-        let rest = rest.strip_prefix("//").ok_or(EXPECTED)?;
-        let (brokers, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-        let brokers: Vec<String> = brokers
-            .split(',')
-            .map(|one| one.trim().to_owned())
-            .collect();
-        let is_address = |address: &String| {
-            let split = address.rsplit_once(':');
-            split.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        };
-        if !brokers.iter().all(is_address) {
-            return Err(EXPECTED.to_owned());
-        }
-        if brokers.len() > BROKERS_MAX {
-            return Err(format!("at most {BROKERS_MAX} brokers"));
-        }
+        let parts = UrlParts::read(rest, EXPECTED, (BROKERS_MAX, "brokers"))?;
         let mut url = KafkaUrl {
-            brokers,
+            brokers: parts.addresses,
             replicas: REPLICAS,
             min_insync: MIN_INSYNC,
             prefix: PREFIX.to_owned(),
@@ -73,8 +59,7 @@ impl KafkaUrl {
             is_flushed: false,
             properties: Vec::new(),
         };
-        for parameter in parameters.split('&').filter(|one| !one.is_empty()) {
-            let (name, value) = parameter.split_once('=').ok_or(EXPECTED)?;
+        for (name, value) in parts.parameters {
             url.take(name, value)?;
         }
         if url.min_insync > url.replicas {
@@ -138,7 +123,6 @@ impl KafkaUrl {
 
 impl fmt::Display for KafkaUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kafka://{}", self.brokers.join(","))?;
         let mut parameters = Vec::new();
         if self.replicas != REPLICAS {
             parameters.push(format!("replicas={}", self.replicas));
@@ -157,11 +141,7 @@ impl fmt::Display for KafkaUrl {
         }
         let names = self.properties.iter().map(|(name, _)| format!("{name}=…"));
         parameters.extend(names);
-        for (place, parameter) in parameters.iter().enumerate() {
-            let mark = if place == 0 { '?' } else { '&' };
-            write!(f, "{mark}{parameter}")?;
-        }
-        Ok(())
+        url_parts::write(f, "kafka", &self.brokers, parameters)
     }
 }
 

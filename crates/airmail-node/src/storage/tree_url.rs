@@ -1,6 +1,7 @@
 //! The URL of a storage whose logs are those of a parent in a tree:
 //! `tree://HOST:PORT[,HOST:PORT…][?cache=SIZE&window=SIZE]`.
 
+use super::url_parts::{self, UrlParts};
 use airmail_model::quantity::ByteSize;
 use std::fmt;
 
@@ -33,29 +34,13 @@ impl TreeUrl {
     /// # Errors
     /// What it should have been.
     pub(super) fn parse(rest: &str) -> Result<TreeUrl, String> {
-        let rest = rest.strip_prefix("//").ok_or(EXPECTED)?;
-        let (parents, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-        let parents: Vec<String> = parents
-            .split(',')
-            .map(|one| one.trim().to_owned())
-            .collect();
-        let is_address = |address: &String| {
-            let split = address.rsplit_once(':');
-            split.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        };
-        if !parents.iter().all(is_address) {
-            return Err(EXPECTED.to_owned());
-        }
-        if parents.len() > PARENTS_MAX {
-            return Err(format!("at most {PARENTS_MAX} parents"));
-        }
+        let parts = UrlParts::read(rest, EXPECTED, (PARENTS_MAX, "parents"))?;
         let mut url = TreeUrl {
-            parents,
+            parents: parts.addresses,
             cache: CACHE,
             window: WINDOW,
         };
-        for parameter in parameters.split('&').filter(|one| !one.is_empty()) {
-            let (name, value) = parameter.split_once('=').ok_or(EXPECTED)?;
+        for (name, value) in parts.parameters {
             let size = || {
                 let size = value.parse::<ByteSize>();
                 size.map_err(|error| format!("{name}={error}"))
@@ -80,14 +65,10 @@ impl fmt::Display for TreeUrl {
             cache,
             window,
         } = self;
-        write!(f, "tree://{}", parents.join(","))?;
         let others = [("cache", cache, CACHE), ("window", window, WINDOW)];
         let others = others.iter().filter(|(_, size, usual)| *size != usual);
-        for (place, (name, size, _)) in others.enumerate() {
-            let mark = if place == 0 { '?' } else { '&' };
-            write!(f, "{mark}{name}={size}")?;
-        }
-        Ok(())
+        let others = others.map(|(name, size, _)| format!("{name}={size}"));
+        url_parts::write(f, "tree", parents, others)
     }
 }
 
