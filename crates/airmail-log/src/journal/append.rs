@@ -278,6 +278,9 @@ impl Appending<'_> {
             // Input: a log that was deleted while its batches were on their way.
             return;
         };
+        // A crash could bring back what had its numbers before: they are told when they are written, behind the command
+        // that excludes that.
+        let backlog = backlog || log.life.unsettled;
         #[cfg(feature = "sabotage")]
         if self.config.bug == Some(Bug::SeenBeforeSync) {
             log.numbers.visible = log.numbers.next;

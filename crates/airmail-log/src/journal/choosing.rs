@@ -13,7 +13,9 @@ use super::format::{DATA_START, Envelope, InWrite, META_CLASS, SYSTEM_CLASS};
 use super::gather::Gather;
 use super::id::{ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
+use super::log::LogState;
 use super::logs::Logs;
+use super::segment::Segment;
 use super::segments::{Making, seal};
 use airmail_model::{LogId, Retention, Synced, bug};
 use bytes::Bytes;
@@ -108,7 +110,7 @@ impl Choosing<'_> {
         let class = class_of(log.id, log.life.spec.retention);
         // In another class's segments it goes on only behind what is durable in the old one's.
         let moves = log.class.is_some_and(|old| old != class);
-        if moves && log.numbers.durable < entry.first && !entry.copy {
+        if moves && self.is_behind_unsynced(log, entry) {
             self.forced.extend(log.class);
             self.blocked.insert(class);
             return Destination::Later;
@@ -131,6 +133,19 @@ impl Choosing<'_> {
         }
         self.taken += bytes;
         Destination::Segment(segment)
+    }
+
+    /// Whether batches before this one are in the segments of its log's class, and not durable. One that is written once
+    /// more may be of many that were never written: not all before it have to be durable, but those that are written.
+    fn is_behind_unsynced(&self, log: &LogState, entry: &Entry) -> bool {
+        if !entry.copy {
+            return log.numbers.durable < entry.first;
+        }
+        let mut classes = self.making.segments.classes();
+        let old = classes.find(|(number, _)| Some(*number) == log.class);
+        let active = old.and_then(|(_, class)| self.making.segments.get(class.active?));
+        let mut unsynced = active.into_iter().flat_map(Segment::unsynced);
+        entry.first >= log.numbers.durable && unsynced.any(|before| before.slot == entry.slot)
     }
 
     /// The class's open segment, if it has room for these bytes. If not, making room is

@@ -10,10 +10,11 @@ use super::commands::Commands;
 use super::commits::Commits;
 use super::effects::Effects;
 use super::faults::Faults;
-use super::id::SegmentId;
+use super::id::{SegmentId, Slot};
 use super::logs::Logs;
 use super::meta::Meta;
 use super::readers::Readers;
+use std::collections::BTreeSet;
 
 /// The commands that are not yet durable.
 fn not_durable<'j>(commands: &'j Commands, commits: &'j Commits) -> impl Iterator<Item = &'j Meta> {
@@ -73,23 +74,26 @@ impl Journal {
 
     /// Refuses failed batches, once no crash can bring them back.
     pub(super) fn settle(&mut self) {
-        self.settling().settle();
+        let settled = self.settling().settle();
+        self.logs_moved(settled);
     }
 }
 
 impl Settling<'_> {
-    /// Refuses failed batches, once no crash can bring them back; the logs' ends are known then.
-    fn settle(&mut self) {
+    /// Refuses failed batches, once no crash can bring them back. The logs whose ends are known then.
+    fn settle(&mut self) -> BTreeSet<Slot> {
         if self.faults.failed().is_empty() || may_come_back(self.commands, self.commits) {
-            return;
+            return BTreeSet::new();
         }
         refuse_failed(self.faults, self.logs, self.effects);
-        for slot in self.faults.take_failed() {
-            if let Some(log) = self.logs.get_mut(slot) {
+        let settled = self.faults.take_failed();
+        for slot in &settled {
+            if let Some(log) = self.logs.get_mut(*slot) {
                 log.life.unsettled = false;
                 log.answer(self.effects.completions());
                 self.readers.wake_all(log.at_tail.drain(..));
             }
         }
+        settled
     }
 }

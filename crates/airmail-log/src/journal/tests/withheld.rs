@@ -251,3 +251,63 @@ fn turn(bench: &mut Bench) {
         .out
         .append(bench.storage.journal.effects.completions());
 }
+
+/// The number of a batch that was given up is given again, by a log that answers from memory: but not before no crash
+/// can bring that batch back.
+#[test]
+fn a_number_is_told_again_only_when_a_crash_cannot_bring_back_what_had_it() {
+    let memory = LogSpec {
+        durability: Durability::MEMORY,
+        ..LogSpec::default()
+    };
+    let mut bench = Bench::unopened(MemoryFiles::new(), 1);
+    bench.ask_to_open(1, LOG, memory);
+    bench.poll();
+    bench.out.clear();
+    bench.append(0, 3);
+    bench.ask_to_open(2, LOG, LogSpec::default());
+    for _ in 0..5 {
+        bench.now.mono = bench.now.mono.plus(tiny().unsynced_time);
+        bench.poll();
+    }
+    bench.out.clear();
+    bench.send(3, batch(3, "given up"));
+    bench.storage.journal.advance(bench.now);
+    assert_eq!(bench.storage.journal.commits.len(), 1);
+    for (token, op) in bench.storage.journal.effects.take() {
+        bench.storage.files_mut().submit(token, op);
+    }
+    bench.storage.withhold("moved");
+    bench.poll();
+    let told = answers(&mut bench);
+    assert_eq!(told, [(Tag(3), Some(Refusal::OutcomeUnknown))]);
+    let mut killed = Bench::open(bench.storage.files().clone(), 2);
+    assert_eq!(killed.count(), 4, "a crash brings it back");
+
+    bench.storage.release();
+    bench.ask_to_open(4, LOG, memory);
+    bench.storage.journal.advance(bench.now);
+    bench.send(5, batch(3, "instead"));
+    let is_told = |told: &Completion| matches!(told, Completion::Appended { t: Tag(5), .. });
+    for _ in 0..50 {
+        bench.storage.journal.advance(bench.now);
+        bench
+            .out
+            .append(bench.storage.journal.effects.completions());
+        if bench.out.iter().any(is_told) {
+            break;
+        }
+        turn(&mut bench);
+    }
+    assert!(bench.out.iter().any(is_told), "{:?}", bench.out);
+    let mut killed = Bench::open(bench.storage.files().clone(), 3);
+    killed.read_all(9, LOG);
+    for _ in 0..20 {
+        killed.poll();
+    }
+    for told in killed.out {
+        if let Completion::Batch { stored, .. } = told {
+            assert_ne!(stored.batch.bytes(), batch(3, "given up").bytes());
+        }
+    }
+}
