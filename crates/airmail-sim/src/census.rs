@@ -39,6 +39,8 @@ pub enum Place {
     Storage,
     /// [`crate::Stage::World`] and [`crate::Stage::Cluster`].
     World,
+    /// The same, but for nodes whose logs are elsewhere: not [`crate::Stage::Kafka`].
+    Disks,
     /// [`crate::Stage::Cluster`] alone.
     Cluster,
     /// [`crate::Stage::Kafka`] alone.
@@ -152,6 +154,15 @@ kinds! {
     #[World] ManyClients = "50 subscribers or more",
     #[World] ManyTopics = "500 topics or more",
     #[World] ManySpaces = "5 namespaces or more",
+    #[Disks] NamespaceMoved = "namespace moved to another storage",
+    #[Disks] MovedUnderLoad = "namespace moved while publishes to it were under way",
+    #[Disks] MoveCutUnsealed = "process ended while a namespace was moved, before the old logs were sealed",
+    #[Disks] MoveCutSealed = "process ended while a namespace was moved, when the old logs were sealed",
+    #[Disks] MovedLive = "live subscription went on in the log after a move",
+    #[Disks] MovedBehind = "subscription that was behind went on in the log after a move",
+    #[Disks] PositionOfEarlierMap = "subscribed from a position in a log from before a move",
+    #[Disks] RetryOverMove = "retry answered with the first one's result by a log from before a move",
+    #[Disks] MapRetired = "map from before a move retired",
     #[Cluster] LinkCut = "link cut",
     #[Cluster] LinkSilent = "direction of a link silent, and cut later",
     #[Cluster] ShardStalled = "shard stalled for a while",
@@ -269,6 +280,7 @@ impl Census {
         let here = |kind: &Kind| match kind.place() {
             Place::All => true,
             Place::World => matches!(place, Place::World | Place::Cluster | Place::Kafka),
+            Place::Disks => matches!(place, Place::World | Place::Cluster),
             of => of == place,
         };
         let all = Kind::ALL.iter().copied();

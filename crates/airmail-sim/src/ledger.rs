@@ -3,6 +3,7 @@
 
 use crate::invariants::numbers::Numbers;
 use crate::invariants::{Checked, Violation};
+use crate::lines::Lines;
 use crate::message::MessageId;
 use airmail_model::{AppendTime, Incarnation, LogId, Sequence, Synced, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Entry {
     /// Its publisher.
     pub publisher: u32,
-    /// Its log. Topics keep to their log for a whole run.
+    /// The line of its log. Topics keep to their line for a whole run.
     pub log: LogId,
     /// Its topic.
     pub topic: TopicHash,
-    /// The number and append time of its ack.
+    /// The place and append time of its ack.
     pub acked: Option<Acked>,
     /// Durability that its namespace asks for.
     pub durability: Synced,
@@ -32,7 +33,7 @@ pub struct Entry {
 /// Contents of an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// The number.
+    /// The place in the line.
     pub sequence: Sequence,
     /// The log's life.
     pub incarnation: Incarnation,
@@ -56,6 +57,8 @@ pub enum Harm {
 pub struct Ledger {
     entries: BTreeMap<MessageId, Entry>,
     by_log: BTreeMap<(LogId, Sequence), MessageId>,
+    /// Lines of logs, by which everything here goes.
+    pub lines: Lines,
     /// Owners of the logs' numbers.
     pub numbers: Numbers,
     /// Messages whose stored bytes were changed.

@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod files;
 pub mod invariants;
 pub mod ledger;
+pub mod lines;
 pub mod message;
 pub mod plant;
 pub mod shape;

@@ -7,6 +7,7 @@
 //! and is at one; all of them are of one process, which a crash takes as a whole. In the others each is a process of its
 //! own: a gateway, which uses all logs through several towers, or a node of a tree (`roles.rs`).
 //!
+//! In some runs of either stage namespaces are moved between two storages of the node (`moves.rs`).
 //! In some runs of either stage the logs are on none of the nodes: each appends to them itself (`writers.rs`). In those of
 //! [`Stage::Kafka`] they are on the model of Kafka's brokers, by the real core (`kafka.rs`).
 
@@ -18,12 +19,14 @@ mod faults;
 mod heal;
 mod isolation;
 mod link;
+mod moves;
 mod node;
 mod node_storage;
 mod plug;
 mod publisher;
 mod restore;
 mod shard;
+mod subscribing;
 mod traffic;
 mod truth;
 mod watch;
@@ -45,6 +48,7 @@ use airmail_broker::SessionId;
 use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
 use client::Client;
 use cluster::{Cluster, Writers};
+use moves::{Moved, Moves};
 use publisher::Publisher;
 use restore::Restore;
 use shard::Shard;
@@ -60,6 +64,7 @@ const PACE: Pace = Pace {
 struct Space {
     name: String,
     id: NamespaceId,
+    /// Its first map, whose logs stand for their lines.
     map: LogMap,
     /// Topics that it may have.
     topics: u64,
@@ -77,6 +82,8 @@ struct Space {
     doomed: bool,
     /// Its deletion has been asked for: from here on it may be gone.
     leaving: bool,
+    /// Its moves, in a run that has them.
+    moved: Option<Moved>,
 }
 
 /// A namespace that is still to be created.
@@ -134,6 +141,7 @@ pub struct World {
     /// Number of the node's replies, but for progress marks.
     heard: u64,
     restore: Restore,
+    moves: Option<Moves>,
     plant: Option<Plant>,
 }
 
@@ -166,8 +174,13 @@ impl World {
                 swarm.leap = 0;
             }
         }
-        let mut weather = Weather::new(swarm, cluster.disks(), &mut chance, plant);
+        let moves = (!is_of_writers && Moves::are_of(seed)).then(|| Moves::of(seed));
+        let disks = cluster.disks() * (1 + usize::from(moves.is_some()));
+        let mut weather = Weather::new(swarm, disks, &mut chance, plant);
         let mut evidence = Evidence::new(show);
+        if moves.is_some() {
+            (weather.swarm.copied, weather.swarm.restored) = (0, 0);
+        }
         if cluster.roles.is_some() {
             evidence.ledger.acks_outlive = true;
             // Nobody sets the files of a storage back under gateways that run.
@@ -211,6 +224,7 @@ impl World {
             boots: 0,
             heard: 0,
             restore: Restore::default(),
+            moves,
             plant,
         }
     }

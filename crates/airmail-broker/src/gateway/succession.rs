@@ -263,8 +263,9 @@ impl Gateway {
         behind.log = log;
         behind.is_latest = false;
         behind.state = BehindState::Locating(begin);
-        // A client that was told where it stands is told where it goes on; all before is accounted for.
-        let was_told = std::mem::take(&mut behind.shown);
+        // A client that was told where it stands is told where it goes on; all before is accounted for. Where a time has
+        // to be found first, that is not known yet.
+        let was_told = std::mem::take(&mut behind.shown) && !matches!(begin, Begin::Time(_));
         let at = if was_told {
             Sequence::FIRST
         } else {

@@ -1,4 +1,5 @@
-//! Requests that name a namespace, or a map of one, which is not known here: another shard may just have made it.
+//! Requests that name a namespace, or a map of one by itself or by a position in one of its logs, which is not known
+//! here: another shard may just have made it.
 //!
 //! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
 //! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
@@ -16,8 +17,8 @@ use super::Shard;
 use crate::gateway::GatewayInput;
 use crate::input::{ClientInput, Command, SessionId};
 use crate::tower::TowerInput;
-use airmail_model::frame::Request;
-use airmail_model::{LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
+use airmail_model::frame::{Request, Start};
+use airmail_model::{Lane, LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -146,7 +147,9 @@ impl Shard {
         match input {
             ClientInput::Request { request, .. } => match request {
                 Request::Publish { batch, .. } => is_before(batch.namespace(), batch.map_epoch()),
-                Request::Add(wanted) => is_unknown(wanted.namespace),
+                Request::Add(wanted) => {
+                    is_unknown(wanted.namespace) || self.is_of_later_map(&wanted.start)
+                }
                 _ => false,
             },
             ClientInput::Command {
@@ -155,6 +158,20 @@ impl Shard {
             } => is_unknown(*namespace),
             _ => false,
         }
+    }
+
+    /// Whether a position names a log that only a later map than the known one can have.
+    fn is_of_later_map(&self, start: &Start) -> bool {
+        let Start::Position(position) = start else {
+            return false;
+        };
+        let Some(entry) = self.catalog.snapshot().get(position.namespace) else {
+            // Input: a position of another namespace, which is refused.
+            return false;
+        };
+        let last = entry.map.logs(Lane::Normal).last();
+        let mut logs = position.logs.iter();
+        logs.any(|place| last.is_some_and(|last| place.log.index > last.index))
     }
 
     /// Asks where log 0 ends, for all who wait, unless that is under way.

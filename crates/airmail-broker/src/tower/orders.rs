@@ -10,7 +10,6 @@ use crate::keys::TowerLogKey;
 use crate::link::FromTower;
 use crate::storage_refusals;
 use airmail_log::{Bounds, Call, LogSpec, Origin, Refusal};
-use airmail_model::bug;
 use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
 
 impl Tower {
@@ -213,9 +212,25 @@ impl Tower {
         (log.openness != Openness::Deleting).then_some(log)
     }
 
-    /// Ends everything that a log was used for, and deletes it.
+    /// Ends everything that a log was used for, and deletes it. One that is being deleted with its map may be ordered away
+    /// once more, with its namespace: each order has an answer.
     fn delete_log(&mut self, log: LogId, as_of: Sequence, origin: Origin, out: &mut TowerEffects) {
         let key = self.logs.key(log);
+        if self.logs[key].openness != Openness::Deleting {
+            self.close_log(key, out);
+        }
+        let t = self.calls.tag(Purpose::Delete(log.namespace, key));
+        out.call(Call::Delete {
+            t,
+            log,
+            as_of,
+            origin: Box::new(origin),
+        });
+    }
+
+    /// Ends everything that a log was used for that is to be deleted.
+    fn close_log(&mut self, key: TowerLogKey, out: &mut TowerEffects) {
+        let log = self.logs[key].id;
         self.stop_tail(key, out);
         for member in self.members.of_log(key) {
             let member = self.members[member].id;
@@ -225,13 +240,6 @@ impl Tower {
         self.logs[key].openness = Openness::Deleting;
         self.settle_seal(key, &Ok(()), out);
         out.tell(FromTower::Closed { log });
-        let t = self.calls.tag(Purpose::Delete(log.namespace, key));
-        out.call(Call::Delete {
-            t,
-            log,
-            as_of,
-            origin: Box::new(origin),
-        });
     }
 
     /// A log is deleted, or could not be. The namespace is gone all the same; what is left is deleted at the
@@ -244,7 +252,7 @@ impl Tower {
         out: &mut TowerEffects,
     ) {
         let Some(log) = self.logs.remove(key) else {
-            bug!("a log of {namespace} is deleted twice: {key:?}");
+            // Input: a log that was ordered away twice, and is gone since the first answer.
             return settled(namespace, Ok(()), out);
         };
         let log = log.id;

@@ -16,7 +16,8 @@ pub struct Given {
     pub missing: Vec<Extent>,
     /// Time before which appended messages were not asked for. Time does not run backwards in a
     /// log, unless damage, or a crash that a durability below `fsync` allows to cost something,
-    /// destroyed the record of how far it was; or that the storage's clocks are several.
+    /// destroyed the record of how far it was; or that the storage's clocks are several. It may from
+    /// one log of a line to the next.
     pub not_before: Option<AppendTime>,
     /// Time from which appended messages were not asked for.
     pub not_after: Option<AppendTime>,
@@ -40,7 +41,8 @@ pub fn check(
             let appended = entry.acked.map(|acked| acked.appended);
             let goes_back = ledger.places.is_some()
                 || !ledger.damaged.is_empty()
-                || ledger.bereft.contains(&log);
+                || ledger.bereft.contains(&log)
+                || ledger.lines.may_move(log);
             goes_back
                 && appended
                     .zip(given.not_before)

@@ -1,6 +1,7 @@
 //! Namespaces: made when the node first has time for it, one of them deleted later, and topics
 //! listed.
 
+use super::moves::Moved;
 use super::shard::Shard;
 use super::{Plan, Space, World};
 use crate::batching::topic_name;
@@ -20,6 +21,7 @@ const SHARDS_ASKED: u32 = 200_000;
 impl World {
     /// Asks each shard for the next change that is wanted, if none is under way there.
     pub(super) fn administer(&mut self) {
+        self.hear_of_maps();
         for shard in 0..self.shards.len() {
             // Several may be asked for the same at once, but need not.
             if self.shards.len() == 1 || self.chance.chance(SHARDS_ASKED) {
@@ -58,6 +60,7 @@ impl World {
                         asked_on: None,
                         doomed: false,
                         leaving: false,
+                        moved: self.moves.as_ref().map(|_| Moved::new(entry.map.clone())),
                     };
                     self.plans.remove(0);
                     self.evidence.count(Kind::NamespaceCreated);
@@ -67,7 +70,7 @@ impl World {
             }
             return;
         }
-        if self.update(shard, &catalog) {
+        if self.update(shard, &catalog) || self.order_move(shard, &catalog) {
             return;
         }
         let doomed = self.spaces.iter_mut().find(|space| space.doomed);
@@ -151,6 +154,11 @@ impl World {
                 .bereft
                 .extend(space.map.logs(Lane::Normal));
         }
+        if space.moved.is_some() {
+            let logs = space.map.logs(Lane::Normal).len();
+            let logs = u16::try_from(logs).unwrap_or(1);
+            self.evidence.ledger.lines.add(space.id, logs);
+        }
         for publisher in &mut self.publishers {
             publisher.core.set_map(space.map.clone());
         }
@@ -160,16 +168,23 @@ impl World {
         self.spaces.push(space);
     }
 
-    fn command(&mut self, shard: usize, command: Command) {
+    pub(super) fn command(&mut self, shard: usize, command: Command) {
         self.last_command += 1;
         let id = CommandId(self.last_command);
         if !self.is_answered() {
             self.evidence.count(Kind::CommandsAtOnce);
         }
         self.shards[shard].asked = Some(id);
+        if let Command::MoveNamespace { .. } = command {
+            // An update may come first.
+            self.shards[shard].refusable = true;
+        }
         if self.shards.len() > 1 {
             // Another shard's command may have come first.
-            self.shards[shard].refusable = matches!(command, Command::UpdateNamespace { .. });
+            self.shards[shard].refusable = matches!(
+                command,
+                Command::UpdateNamespace { .. } | Command::MoveNamespace { .. }
+            );
         }
         let principal = Principal::default();
         let input = ClientInput::Command {
@@ -193,6 +208,9 @@ impl World {
             return Err(Violation::new("contract", detail));
         }
         let refusable = of.refusable;
+        if let Some(moves) = &mut self.moves {
+            moves.answered(id);
+        }
         match outcome {
             Ok(Outcome::Topics { topics, more }) => {
                 self.evidence.count(Kind::TopicsListed);

@@ -13,7 +13,7 @@ use airmail_log::{
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{LogId, Mono, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A reader, as its owner knows it.
@@ -33,6 +33,7 @@ enum Asked {
     /// One of its log's two orders: of what goes by a way of its own, or of all else.
     Append((LogId, bool), Option<ProducerStamp>),
     Open(LogId),
+    Seal(LogId),
     Other(Option<LogId>),
 }
 
@@ -72,6 +73,8 @@ pub(super) struct Attempts {
     batches: BTreeMap<BatchKey, Attempt>,
     /// Where each log ended when it was first opened: what is before is of an earlier process.
     began: BTreeMap<LogId, Sequence>,
+    /// Logs that were sealed.
+    sealed: BTreeSet<LogId>,
 }
 
 impl Attempts {
@@ -91,6 +94,11 @@ impl Attempts {
         for (_, attempt) in of_logs {
             attempt.may_be_stored |= attempt.under_way > 0;
         }
+    }
+
+    /// Whether a log has been sealed.
+    pub(super) fn is_sealed(&self, log: LogId) -> bool {
+        self.sealed.contains(&log)
     }
 
     /// A batch is given to a reader.
@@ -193,6 +201,9 @@ impl<S> AuditedStorage<S> {
             Call::Open { t, log, .. } => {
                 self.asked.insert(*t, Asked::Open(*log));
             }
+            Call::Seal { t, log, .. } => {
+                self.asked.insert(*t, Asked::Seal(*log));
+            }
             other => {
                 let log = other.log();
                 self.asked
@@ -250,9 +261,10 @@ impl<S> AuditedStorage<S> {
         };
         if let Completion::Refused { why, .. } = answer {
             let log = match asked {
-                Asked::Append((log, _), _) | Asked::Open(log) | Asked::Other(Some(log)) => {
-                    Some(log)
-                }
+                Asked::Append((log, _), _)
+                | Asked::Open(log)
+                | Asked::Seal(log)
+                | Asked::Other(Some(log)) => Some(log),
                 Asked::Other(None) => None,
             };
             log.map_or(Ok(()), |log| self.failed(log, why))?;
@@ -262,6 +274,10 @@ impl<S> AuditedStorage<S> {
             (Asked::Open(log), Completion::Opened { bounds, .. }) => {
                 let began = &mut self.attempts.lock().began;
                 began.entry(log).or_insert(bounds.next);
+                return Ok(());
+            }
+            (Asked::Seal(log), Completion::Done { .. }) => {
+                self.attempts.lock().sealed.insert(log);
                 return Ok(());
             }
             _ => return Ok(()),

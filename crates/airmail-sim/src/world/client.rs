@@ -3,25 +3,20 @@
 use super::Space;
 use super::link::Link;
 use super::watch::{From, Watch};
-use crate::batching::topic_name;
-use crate::census::Kind;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
-use crate::invariants::ends::Asked;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::{Harm, Ledger};
 use crate::message::identify;
 use crate::plant::Plant;
-use crate::shape::popular;
 use airmail_client::core::{
-    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, SubscriptionSpec,
+    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
 };
-use airmail_model::frame::{GapReason, Reply, Request, Start, State, Until};
-use airmail_model::{
-    AppendTime, ErrorCode, Incarnation, Lane, LogId, Position, Sequence, TopicHash,
-};
-use std::collections::{BTreeMap, BTreeSet};
+use airmail_model::frame::{GapReason, Reply, Request, State};
+use airmail_model::{ErrorCode, Incarnation, LogId, Position, Sequence, TopicHash};
+use std::collections::BTreeMap;
 
 const SUBSCRIPTIONS_MAX: usize = 12;
 
@@ -34,17 +29,17 @@ pub(super) struct Client {
     pub(super) credit: u32,
     pub(super) watches: BTreeMap<SubscriptionKey, Watch>,
     /// Positions that someone wrote down, to begin from again.
-    saved: Vec<(usize, TopicHash, Position)>,
+    pub(super) saved: Vec<(usize, TopicHash, Position)>,
     /// Delivered, not yet dealt with.
     unconsumed: u32,
     /// Deals with nothing.
     pub(super) stuck: bool,
     /// Subscriptions that it has, at most.
-    most: usize,
+    pub(super) most: usize,
     /// Rate of turns at which it consumes deliveries, in parts of a million.
     pace: u32,
     /// Subscriptions that it may still ask for without having met a hole.
-    asks: u64,
+    pub(super) asks: u64,
 }
 
 impl Client {
@@ -122,129 +117,7 @@ impl Client {
         self.watches.values().all(|watch| !watch.away)
     }
 
-    /// Begins a subscription somewhere, or a look into history.
-    pub(super) fn subscribe(
-        &mut self,
-        at: usize,
-        space: &Space,
-        now: AppendTime,
-        evidence: &mut Evidence,
-        chance: &mut Entropy,
-    ) {
-        if self.watches.len() >= self.most {
-            return;
-        }
-        let Evidence { ledger, census, .. } = evidence;
-        let mut topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
-        let high = |topic| ledger.last_acked(space.map.log(topic, Lane::Normal)).0;
-        let (start, from) = match chance.below(6) {
-            0 | 1 => (Start::Latest, From::Unknown),
-            2 => (Start::Earliest, earliest(space)),
-            3 => {
-                let number = Sequence(chance.between(1, high(topic) + 2));
-                (Start::Sequence(number), From::Number(number))
-            }
-            4 => {
-                let back = i64::try_from(chance.below(3_000_000)).unwrap_or(0);
-                let time = AppendTime(now.0 - back);
-                (Start::Time(time), From::Time(time))
-            }
-            _ => match chance.pick(&self.saved) {
-                Some((which, saved, position)) if *which == at => {
-                    topic = *saved;
-                    let next = position.logs.first().map_or(Sequence(1), |log| log.next);
-                    (Start::Position(position.clone()), From::Number(next))
-                }
-                _ => (Start::Earliest, earliest(space)),
-            },
-        };
-        let is_latest = matches!(start, Start::Latest);
-        census.count(match &start {
-            Start::Latest => Kind::SubscribedLatest,
-            Start::Earliest => Kind::SubscribedEarliest,
-            Start::Sequence(_) => Kind::SubscribedNumber,
-            Start::Time(_) => Kind::SubscribedTime,
-            Start::Position(_) => Kind::SubscribedPosition,
-        });
-        let history = from != From::Unknown && chance.chance(250_000);
-        let until = history.then(|| match chance.below(3) {
-            0 => {
-                census.count(Kind::HistoryNow);
-                Until::Now
-            }
-            1 => {
-                census.count(Kind::HistoryNumber);
-                Until::Sequence(Sequence(chance.between(1, high(topic) + 5)))
-            }
-            _ => {
-                census.count(Kind::HistoryTime);
-                let back = i64::try_from(chance.below(2_000_000)).unwrap_or(0);
-                Until::Time(AppendTime(now.0 - back))
-            }
-        });
-        let asks_end = is_latest || until == Some(Until::Now);
-        let wanted = SubscriptionSpec {
-            namespace: space.id,
-            topic,
-            start,
-            until,
-        };
-        let key = self.core.add(wanted);
-        self.asks += 1;
-        let log = space.map.log(topic, Lane::Normal);
-        let mut watch = Watch::new(at, topic, log, from);
-        watch.end = asks_end.then(|| Asked::now(ledger, log));
-        if let Some(Until::Time(time)) = until {
-            watch.ends_at(time, ledger);
-        }
-        self.watches.insert(key, watch);
-    }
-
-    /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.
-    pub(super) fn read_all(
-        &mut self,
-        at: usize,
-        space: &Space,
-        ledger: &Ledger,
-        wanted: impl Fn(LogId) -> bool,
-    ) {
-        const TOPICS_MAX: usize = 100;
-        let entries = ledger.iter().map(|(_, entry)| entry);
-        let here = entries.filter(|entry| entry.log.namespace == space.id && wanted(entry.log));
-        let topics: BTreeSet<TopicHash> = here.map(|entry| entry.topic).collect();
-        for topic in topics.into_iter().take(TOPICS_MAX) {
-            let key = self.core.add(SubscriptionSpec {
-                namespace: space.id,
-                topic,
-                start: Start::Earliest,
-                until: None,
-            });
-            self.asks += 1;
-            let log = space.map.log(topic, Lane::Normal);
-            let watch = Watch::new(at, topic, log, earliest(space));
-            self.watches.insert(key, watch);
-        }
-    }
-
-    /// Ends a subscription; its position is kept to begin from again.
-    pub(super) fn unsubscribe(&mut self, ledger: &Ledger, chance: &mut Entropy) -> Checked {
-        let keys: Vec<SubscriptionKey> = self.watches.keys().copied().collect();
-        let Some(key) = chance.pick(&keys).copied() else {
-            return Ok(());
-        };
-        self.note_positions();
-        self.check_complete(key, ledger)?;
-        if let Some(watch) = self.watches.remove(&key)
-            && let Some(position) = watch.position
-            && !watch.away
-        {
-            self.saved.push((watch.space, watch.topic, position));
-        }
-        self.core.remove(key);
-        Ok(())
-    }
-
-    fn note_positions(&mut self) {
+    pub(super) fn note_positions(&mut self) {
         for (key, watch) in &mut self.watches {
             if let Some(position) = self.core.position(*key) {
                 watch.position = Some(position);
@@ -292,7 +165,8 @@ impl Client {
                         ledger,
                         |ledger, id, number| {
                             durable_first::check(machine, id, ledger.on_disk(id), "delivered")?;
-                            let place = (arrived.log, Incarnation(0), number);
+                            let line = ledger.lines.of(arrived.log);
+                            let place = (line, Incarnation(0), number);
                             ledger.numbers.see(place, id, "delivered")
                         },
                         &who,
@@ -309,9 +183,9 @@ impl Client {
                 }
                 Event::Status(State::Complete { next }) => {
                     census.count(Kind::HistoryDone);
-                    self.status(key, &State::Complete { next }, ledger, spaces)?;
+                    self.status(key, &State::Complete { next }, (ledger, census), spaces)?;
                 }
-                Event::Status(state) => self.status(key, &state, ledger, spaces)?,
+                Event::Status(state) => self.status(key, &state, (ledger, census), spaces)?,
             }
         }
         Ok(())
@@ -349,7 +223,7 @@ impl Client {
         &mut self,
         key: SubscriptionKey,
         state: &State,
-        ledger: &Ledger,
+        (ledger, census): (&Ledger, &mut Census),
         spaces: &[Space],
     ) -> Checked {
         let Some(watch) = self.watches.get_mut(&key) else {
@@ -357,23 +231,31 @@ impl Client {
         };
         match state {
             State::Live { log, next, .. } | State::Detached { log, next, .. } => {
+                let is_live = matches!(state, State::Live { .. });
+                let gone_on = watch.stands(
+                    (*log, *next),
+                    (is_live, spaces[watch.space].shrinks),
+                    ledger,
+                );
+                gone_on.into_iter().for_each(|kind| census.count(kind));
+                let place = ledger.lines.place(*log, *next);
                 watch.away = false;
                 if spaces[watch.space].shrinks {
-                    watch.begun.get_or_insert(*next);
+                    watch.begun.get_or_insert(place);
                 }
                 if watch.from == From::Unknown {
-                    watch.from = From::Number(*next);
+                    watch.from = From::Number(place);
                     if let Some(end) = &mut watch.end {
-                        end.answered(ledger, *next, &format!("client {}", self.number))?;
+                        end.answered(ledger, place, &format!("client {}", self.number))?;
                     }
                 }
-                if *log != watch.log {
+                if ledger.lines.of(*log) != watch.log {
                     let detail = format!("client {}: {log} is not {}", self.number, watch.log);
                     return Err(Violation::new("a topic keeps to its log", detail));
                 }
             }
             State::Complete { next } => {
-                let end = *next;
+                let end = ledger.lines.place(watch.at, *next);
                 if let (Some(asked), From::Number(from)) = (&mut watch.end, &watch.from)
                     && *from <= asked.floor()
                 {
@@ -403,7 +285,7 @@ impl Client {
         let Some(position) = self.core.position(key) else {
             return Ok(());
         };
-        let next = position.logs.first().map(|log| log.next);
+        let next = place_of(&position, ledger);
         next.map_or(Ok(()), |next| self.check_range(key, next, ledger))
     }
 
@@ -435,12 +317,10 @@ impl Client {
         let watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
         let mut watches = watches.filter(|(_, watch)| ledger.harm_of(watch.log).is_none());
         watches.all(|(key, watch)| {
-            let next = self
-                .core
-                .position(*key)
-                .and_then(|position| position.logs.first().copied());
+            let position = self.core.position(*key);
+            let next = position.and_then(|position| place_of(&position, ledger));
             let done = match next {
-                Some(log) => watch.is_done(log.next, ledger),
+                Some(next) => watch.is_done(next, ledger),
                 None => watch.is_ahead(ledger),
             };
             done && !watch.away
@@ -452,7 +332,7 @@ impl Client {
         let mut behind = Vec::new();
         for (key, watch) in &self.watches {
             let position = self.core.position(*key);
-            let next = position.and_then(|position| position.logs.first().map(|log| log.next));
+            let next = position.and_then(|position| place_of(&position, ledger));
             let is_done = next.map_or(watch.is_ahead(ledger), |next| watch.is_done(next, ledger));
             if !is_done || watch.away {
                 let (number, log, from) = (self.number, watch.log, &watch.from);
@@ -466,11 +346,8 @@ impl Client {
     }
 }
 
-/// Where a subscription from the earliest record begins. What was removed before is not told of.
-const fn earliest(space: &Space) -> From {
-    if space.shrinks {
-        From::Unknown
-    } else {
-        From::Number(Sequence::FIRST)
-    }
+/// The place in its line of a position.
+fn place_of(position: &Position, ledger: &Ledger) -> Option<Sequence> {
+    let at = position.logs.first()?;
+    Some(ledger.lines.place(at.log, at.next))
 }

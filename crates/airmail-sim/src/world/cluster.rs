@@ -11,18 +11,16 @@ mod roles;
 mod writers;
 
 use super::audit::{Attempts, AuditedStorage};
-use super::node_storage::NodeStorage;
+use super::node_storage::{NodeDisk, NodeStorage};
 use super::wire::{Wire, WireSettings};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
-use crate::files::SimFiles;
 use crate::plant::Plant;
 use crate::tuning;
 use airmail_broker::Interest;
 use airmail_link::{HostedStorage, LinkLimits, LinkStorage, LogHomes, ShardedStorage};
 use airmail_log::LogStorage as _;
-use airmail_log::journal::JournalStorage;
 use airmail_model::{LogId, Mono};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -225,7 +223,7 @@ impl Cluster {
     }
 
     /// Storages of shards that start now, joined by new wires.
-    pub(super) fn join(&mut self, journals: Vec<JournalStorage<SimFiles>>) -> Vec<Storage> {
+    pub(super) fn join(&mut self, journals: Vec<NodeDisk>) -> Vec<Storage> {
         self.joints.clear();
         let limits = self.limits;
         let hosts = journals.into_iter();
@@ -267,6 +265,12 @@ impl Cluster {
     /// gone.
     pub(super) fn lost_memory(&self, logs: &[LogId]) {
         self.attempts.lock().lost_memory(logs);
+    }
+
+    /// Whether all of these logs have been sealed while the process ran.
+    pub(super) fn are_sealed(&self, mut logs: impl Iterator<Item = LogId>) -> bool {
+        let attempts = self.attempts.lock();
+        logs.all(|log| attempts.is_sealed(log))
     }
 
     /// The process has ended, and its wires with it.

@@ -4,7 +4,7 @@ use super::cluster::Roles;
 use super::node_storage::NodeStorage;
 use super::publisher::Publisher;
 use super::shard::Shard;
-use super::{End, Space, Stream, World, durability, retention};
+use super::{End, Stream, World, durability, retention};
 use crate::census::Kind;
 use crate::invariants::Checked;
 use crate::weather::{Casualty, Ending};
@@ -45,10 +45,12 @@ impl World {
             let alone = !self.spaces.iter().any(|space| space.doomed);
             self.spaces[at].doomed |= alone;
         }
+        self.draw_moves();
         let (chance, evidence) = (&mut self.chance, &mut self.evidence);
         self.weather.damage(chance, evidence);
         if self.weather.corrupt(chance, evidence) {
-            evidence.ledger.bereft.extend(weak_logs(&self.spaces));
+            let weak: Vec<LogId> = self.weak_logs().collect();
+            self.evidence.ledger.bereft.extend(weak);
         }
         if self.chance.chance(self.weather.swarm.copied) {
             self.copy_files();
@@ -138,7 +140,7 @@ impl World {
             Publisher::new(number, self.plant, &mut chance)
         };
         for space in &self.spaces {
-            next.core.set_map(space.map.clone());
+            next.core.set_map(space.present_map().clone());
         }
         if same {
             self.publishers.push(next);
@@ -189,13 +191,25 @@ impl World {
         let process = Casualty {
             ran: self.is_running(),
             failed: self.has_failed(),
-            weak: weak_logs(&self.spaces).chain(self.unused_logs()).collect(),
+            weak: self.weak_logs().chain(self.unused_logs()).collect(),
         };
         self.weather.end(ending, &process, &mut self.evidence);
         if ending != Ending::Stopped {
             self.cluster.lost_memory(&process.weak);
         }
         self.down();
+    }
+
+    /// The logs of namespaces whose durability is below `fsync`, or was: of all their maps, and of one that may just have
+    /// come into force.
+    fn weak_logs(&self) -> impl Iterator<Item = LogId> + '_ {
+        let lines = &self.evidence.ledger.lines;
+        let weak = self.spaces.iter().filter(|space| space.weak);
+        weak.flat_map(move |space| {
+            let moves = space.moves() + u16::from(space.moved.is_some());
+            let of_maps = space.map.logs(Lane::Normal);
+            of_maps.flat_map(move |line| lines.logs(line, moves))
+        })
     }
 
     /// Logs of namespaces that nobody uses yet, though gateways have opened them.
@@ -217,6 +231,7 @@ impl World {
     }
 
     fn down(&mut self) {
+        self.cut_moves();
         let now = self.weather.now.mono;
         if self.cluster.roles.is_some() {
             let longer = self.cluster.end_store(now, &mut self.evidence);
@@ -338,10 +353,4 @@ impl World {
             }
         }
     }
-}
-
-/// The logs of namespaces whose durability is below `fsync`, or was.
-fn weak_logs(spaces: &[Space]) -> impl Iterator<Item = LogId> {
-    let weak = spaces.iter().filter(|space| space.weak);
-    weak.flat_map(|space| space.map.logs(Lane::Normal))
 }

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::cluster::Roles;
-use super::{Plan, World};
+use super::{Plan, Space, World};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_model::{Lane, LogId, Mono};
@@ -31,6 +31,9 @@ impl World {
     pub(super) fn heal(&mut self) -> Checked {
         self.evidence.note(format_args!("healing"));
         let ending = self.weather.clear_up(&mut self.chance);
+        if let Some(moves) = &mut self.moves {
+            moves.clear_up();
+        }
         self.clear_up_cluster();
         if self.goes_on() {
             self.evidence.note(format_args!("the process goes on"));
@@ -41,6 +44,7 @@ impl World {
         }
         self.until(SETTLED, |world| {
             world.plans.is_empty()
+                && world.spaces.iter().all(Space::is_settled)
                 && world
                     .publishers
                     .iter()
@@ -96,7 +100,7 @@ impl World {
     /// Lets a client subscribe to everything that there is in the wanted logs, from the beginning.
     pub(super) fn read_everything(&self, client: &mut Client, wanted: impl Fn(LogId) -> bool) {
         for (at, space) in self.spaces.iter().enumerate() {
-            client.core.set_map(&space.map);
+            client.core.set_map(space.present_map());
             if !space.leaving {
                 client.read_all(at, space, &self.evidence.ledger, &wanted);
             }

@@ -7,6 +7,7 @@
 //! other gateway than one that stalls has nowhere to go, so everybody has been told of all.
 
 use super::client::Client;
+use super::moves::is_needed;
 use super::publisher::Publisher;
 use super::{End, World};
 use crate::batching::topic_name;
@@ -49,7 +50,10 @@ impl World {
         self.publish_around(stalled)?;
         self.until("told without a shard that stalls", |world| {
             let World {
-                clients, cluster, ..
+                clients,
+                cluster,
+                spaces,
+                ..
             } = world;
             clients.iter_mut().for_each(Client::catch_up);
             let ledger = &world.evidence.ledger;
@@ -58,7 +62,10 @@ impl World {
                 .iter()
                 .all(|one: &Publisher| one.is_idle(ledger))
                 && clients.iter().all(|client| {
-                    client.has_everything(ledger, |log| !cluster.is_home(log, stalled))
+                    client.has_everything(ledger, |line| {
+                        let is_there = |log| cluster.is_home(log, stalled);
+                        !is_needed((spaces, &ledger.lines), line, is_there)
+                    })
                 })
         })?;
         self.until_placed(Some(stalled))?;
@@ -103,7 +110,7 @@ impl World {
     fn begin_to_read(&mut self, stalled: usize) -> Checked {
         for (number, is_there) in [(1_001, true), (1_002, false)] {
             let mut newcomer = Client::new(number, self.plant, &mut self.chance);
-            let wanted = |log| self.cluster.is_home(log, stalled) == is_there;
+            let wanted = |line| self.has_log_of(line, stalled) == is_there;
             self.read_everything(&mut newcomer, wanted);
             self.clients.push(newcomer);
         }
@@ -119,7 +126,7 @@ impl World {
         for space in self.spaces.iter().filter(|space| !space.leaving) {
             for topic in (0..space.topics.min(TOPICS_MAX)).map(topic_name) {
                 let log = space.map.log(topic.hash(space.id), Lane::Normal);
-                if self.cluster.is_home(log, stalled) {
+                if self.has_log_of(log, stalled) {
                     continue;
                 }
                 let publisher = self.chance.index(self.publishers.len());

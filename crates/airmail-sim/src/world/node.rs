@@ -1,9 +1,10 @@
 //! The node's process: its start, its turns, its streams' other ends.
 
 use super::cluster::{Roles, Storage};
-use super::node_storage::NodeStorage;
+use super::moves::Moves;
+use super::node_storage::{NodeDisk, NodeStorage};
 use super::shard::Shard;
-use super::{End, Stream, World};
+use super::{End, Space, Stream, World};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::files::{SimFiles, a_while};
@@ -14,8 +15,9 @@ use crate::tuning;
 use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOutput};
 use airmail_client::core::{NodeChoice, Purpose};
 use airmail_log::journal::JournalStorage;
-use airmail_model::Mono;
+use airmail_log::{LogStorage as _, StorageTraits};
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Nodes, Reply};
+use airmail_model::{LogMap, Mono};
 use std::time::Duration;
 
 /// Rounds within one moment after which a node is taken to go round for ever. Where hundreds of late subscribers
@@ -35,7 +37,7 @@ impl World {
         let (mut journals, mut chances) = (Vec::new(), Vec::new());
         for disk in 0..self.cluster.disks() {
             let mut chance = self.chance.fork();
-            journals.push(self.open_journal(disk, &mut chance)?);
+            journals.push(self.open_disk(disk, &mut chance)?);
             chances.push(chance);
         }
         self.evidence.count(Kind::Started);
@@ -73,12 +75,7 @@ impl World {
     }
 
     /// Starts the process that has the disk: the storage behind towers, or the root of a tree.
-    fn start_store(
-        &mut self,
-        journal: JournalStorage<SimFiles>,
-        chance: Entropy,
-        now: Mono,
-    ) -> Checked {
+    fn start_store(&mut self, journal: NodeDisk, chance: Entropy, now: Mono) -> Checked {
         if self.cluster.is_tree() {
             if let Some(storage) = self.cluster.start_root(journal, now) {
                 let storage = self.cluster.audited(storage, 0);
@@ -90,17 +87,32 @@ impl World {
         Ok(())
     }
 
+    /// Opens the journal of a shard, or its two.
+    fn open_disk(&mut self, shard: usize, chance: &mut Entropy) -> Result<NodeDisk, Violation> {
+        let first = self.open_journal(shard, (shard, chance))?;
+        let Some(moves) = &mut self.moves else {
+            return Ok(NodeDisk::new(first, None));
+        };
+        let mut further = moves.fork();
+        let disk = self.cluster.disks() + shard;
+        let far = self.open_journal(shard, (disk, &mut further))?;
+        if let Some(moves) = &mut self.moves {
+            moves.traits = Some(StorageTraits::of(&far.capabilities()));
+        }
+        Ok(NodeDisk::new(first, [(Moves::far(), far)]))
+    }
+
     fn open_journal(
         &self,
-        disk: usize,
-        chance: &mut Entropy,
+        shard: usize,
+        (disk, chance): (usize, &mut Entropy),
     ) -> Result<JournalStorage<SimFiles>, Violation> {
         let files = self.weather.machine.boot(disk);
         let mut config = tuning::journal(chance, self.plant);
         config.renewed = self.restore.new_lives;
-        let journal = JournalStorage::open(files, config, self.shown(disk));
+        let journal = JournalStorage::open(files, config, self.shown(shard));
         journal.map_err(|error| {
-            let detail = format!("start {} of shard {disk} failed: {error}", self.boots);
+            let detail = format!("start {} of disk {disk} failed: {error}", self.boots);
             Violation::new("G1 what was written can be opened", detail)
         })
     }
@@ -108,6 +120,9 @@ impl World {
     fn start_engine(&mut self, shard: usize, storage: Storage, mut chance: Entropy) -> Checked {
         let mut config = tuning::shard(&mut chance, self.plant);
         config.interest = self.cluster.interest();
+        if let Some(moves) = &self.moves {
+            moves.set(&mut config);
+        }
         let engine = Engine::new(
             config,
             storage,
@@ -268,8 +283,16 @@ impl World {
             };
             self.input(shard, input);
             match end {
-                End::Publisher(at) => self.publishers[at].core.connected(),
-                End::Client(at) => self.clients[at].connected(),
+                End::Publisher(at) => {
+                    let core = &mut self.publishers[at].core;
+                    moved_maps(&self.spaces).for_each(|map| core.set_map(map.clone()));
+                    core.connected();
+                }
+                End::Client(at) => {
+                    let client = &mut self.clients[at];
+                    moved_maps(&self.spaces).for_each(|map| client.core.set_map(map));
+                    client.connected();
+                }
             }
             self.evidence.note(format_args!(
                 "{} {end:?} has session {} of shard {shard}",
@@ -335,11 +358,14 @@ impl World {
         let busy = self.cluster.turn_nodes(self.weather.now);
         let now = self.weather.now.mono;
         self.cluster.turn_places(now, &mut self.evidence)?;
-        let mut disk = self.weather.machine.disk();
-        match disk.take_violation() {
-            Some(violation) => Err(violation),
-            None => Ok(busy || disk.has_done() && self.cluster.is_store_awake()),
+        let mut has_done = false;
+        for mut disk in self.weather.machine.disks() {
+            if let Some(violation) = disk.take_violation() {
+                return Err(violation);
+            }
+            has_done |= disk.has_done();
         }
+        Ok(busy || has_done && self.cluster.is_store_awake())
     }
 
     /// A turn of a shard; whether it has more to do now.
@@ -356,11 +382,14 @@ impl World {
         }
         let mut busy = again;
         if self.cluster.is_one_process() {
-            let mut disk = self.weather.machine.disk_of(shard);
-            if let Some(violation) = disk.take_violation() {
-                return Err(violation);
+            let further = self.moves.is_some().then(|| self.cluster.disks() + shard);
+            for disk in [shard].into_iter().chain(further) {
+                let mut disk = self.weather.machine.disk_of(disk);
+                if let Some(violation) = disk.take_violation() {
+                    return Err(violation);
+                }
+                busy |= disk.has_done();
             }
-            busy |= disk.has_done();
         }
         for (id, outcome) in out.outcomes.drain(..) {
             self.evidence
@@ -412,4 +441,10 @@ impl World {
         );
         Ok(())
     }
+}
+
+/// Present maps of the namespaces that may have been moved, of which the node tells a client that comes.
+fn moved_maps(spaces: &[Space]) -> impl Iterator<Item = &LogMap> {
+    let moved = spaces.iter().filter_map(|space| space.moved.as_ref());
+    moved.map(|moved| &moved.map)
 }

@@ -9,20 +9,23 @@ use airmail_link::{
 };
 use airmail_log::journal::JournalStorage;
 use airmail_log::many_writers::LogsHandle;
+use airmail_log::routed::Routed;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_log_kafka::model::ModelBrokers;
 use airmail_log_kafka::{ApartStorage, KafkaStorage};
 use airmail_model::{Mono, Now};
 
+/// The journal of a process, or two of them, each on a disk of its own.
+pub(super) type NodeDisk = Routed<JournalStorage<SimFiles>>;
 /// The end of a wire that asks.
 pub(super) type NearPort = SimPort<ToHost, FromHost>;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) enum NodeStorage {
-    Shard(ShardedStorage<JournalStorage<SimFiles>, NearPort>),
+    Shard(ShardedStorage<NodeDisk, NearPort>),
     Gateway(TowersStorage<NearPort>),
-    Root(HostedStorage<JournalStorage<SimFiles>>),
+    Root(HostedStorage<NodeDisk>),
     Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
     Writer(LogsHandle),
     Kafka(Box<KafkaStorage<ModelBrokers>>),

@@ -9,6 +9,7 @@ use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::{Checked, Violation, durable_first};
 use crate::ledger::{Acked, Ledger};
+use crate::lines::Lines;
 use crate::message::MessageId;
 use crate::plant::Plant;
 use crate::shape::{Shape, popular};
@@ -182,6 +183,7 @@ impl Publisher {
                 continue;
             }
             count(&settled, census);
+            count_over_moves(&settled, &ledger.lines, spaces, census);
             settle_one(&settled, ledger, machine, spaces)?;
         }
         Ok(())
@@ -207,6 +209,16 @@ fn count(settled: &Settled, census: &mut Census) {
         _ => Kind::MessageTimedOut,
     };
     census.count(kind);
+}
+
+/// Counts a retry that an earlier map's log knew, where the namespace has been moved since.
+fn count_over_moves(settled: &Settled, lines: &Lines, spaces: &[Space], census: &mut Census) {
+    let is_known = matches!(&settled.result, Ok(ack) if ack.duplicate);
+    let of = spaces
+        .iter()
+        .find(|space| space.id == settled.log.namespace);
+    let is_earlier = of.is_some_and(|of| of.moves() > lines.moves_before(settled.log));
+    census.add(Kind::RetryOverMove, u64::from(is_known && is_earlier));
 }
 
 fn settle_one(
@@ -236,7 +248,15 @@ fn settle_one(
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
-        let told = (ack.extent.first.plus(offset as u64), ack.appended);
+        let number = ack.extent.first.plus(offset as u64);
+        let told = (ledger.lines.place(settled.log, number), ack.appended);
+        if ledger.lines.of(settled.log) != entry.log {
+            let detail = format!(
+                "message {} of {} is stored in {}",
+                id.0, entry.log, settled.log
+            );
+            return Err(Violation::new("a topic keeps to its log", detail));
+        }
         if ledger.harm_of(entry.log).is_some() {
             // It was there, before the harm; or a topic that somebody has made again has it, and its report came before
             // a node had read the other birth.

@@ -1,6 +1,7 @@
 //! One subscription from outside: its start, and its deliveries.
 
 use super::Space;
+use crate::census::Kind;
 use crate::invariants::complete::{self, Given};
 use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
@@ -11,13 +12,16 @@ use crate::message::{MessageId, identify};
 use airmail_client::core::{GapSeen, ReceivedBatch};
 use airmail_log::GapWhy;
 use airmail_model::frame::GapReason;
-use airmail_model::{AppendTime, Incarnation, LogId, Position, Sequence, TopicHash};
+use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, Sequence, TopicHash};
 
 /// Where a subscription's own range begins, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum From {
     /// When its first status comes.
     Unknown,
+    /// A number in the log that its first status names.
+    Wish(Sequence),
+    /// A place in the line.
     Number(Sequence),
     Time(AppendTime),
 }
@@ -27,7 +31,11 @@ pub(super) enum From {
 pub(super) struct Watch {
     pub(super) space: usize,
     pub(super) topic: TopicHash,
+    /// The line of its topic.
     pub(super) log: LogId,
+    /// The log of the line that it was last told to be in.
+    pub(super) at: LogId,
+    is_live: bool,
     pub(super) from: From,
     order: Order,
     pub(super) given: Given,
@@ -35,7 +43,8 @@ pub(super) struct Watch {
     pub(super) end: Option<Asked>,
     /// The highest number that had been acknowledged when a history until a time was asked for.
     floor: Sequence,
-    life: Option<Incarnation>,
+    /// The life of a log that it is in.
+    life: Option<(LogId, Incarnation)>,
     /// Where its first status put it, if what was before may have been removed.
     pub(super) begun: Option<Sequence>,
     pub(super) position: Option<Position>,
@@ -61,6 +70,8 @@ impl Watch {
             space,
             topic,
             log,
+            at: log,
+            is_live: false,
             from,
             order: Order::default(),
             given,
@@ -120,7 +131,7 @@ impl Watch {
     /// The first number that it must account for. `None`: not known.
     pub(super) fn first(&self, ledger: &Ledger) -> Option<Sequence> {
         let time = match self.from {
-            From::Unknown => return None,
+            From::Unknown | From::Wish(_) => return None,
             From::Number(number) => return Some(number.max(self.begun.unwrap_or(number))),
             From::Time(time) => time,
         };
@@ -145,6 +156,35 @@ impl Watch {
         }
     }
 
+    /// It is told where it stands in a log, and whether it is live there. Gives how it has gone on in a later log of its
+    /// line than it was in, if it has.
+    pub(super) fn stands(
+        &mut self,
+        (log, next): (LogId, Sequence),
+        (is_live, shrinks): (bool, bool),
+        ledger: &Ledger,
+    ) -> Option<Kind> {
+        if let From::Wish(number) = self.from {
+            self.from = From::Number(ledger.lines.place(log, number));
+        }
+        let was_live = std::mem::replace(&mut self.is_live, is_live);
+        let before = std::mem::replace(&mut self.at, log);
+        if before < log && shrinks && next > Sequence::FIRST && matches!(self.from, From::Time(_)) {
+            // As where it began: what of a later log was removed before it got there is not told.
+            let gone = Extent {
+                first: Sequence::FIRST,
+                last: next.before(),
+            };
+            self.given.missing.push(ledger.lines.places(log, gone));
+        }
+        let has_stood = self.life.is_some_and(|(log, _)| log == before);
+        (before < log && has_stood).then_some(if was_live {
+            Kind::MovedLive
+        } else {
+            Kind::MovedBehind
+        })
+    }
+
     /// Messages have come. `check` says whether they may.
     pub(super) fn messages(
         &mut self,
@@ -153,22 +193,27 @@ impl Watch {
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Checked {
-        self.lives(arrived.incarnation, ledger, who)?;
+        self.lives((arrived.log, arrived.incarnation), ledger, who)?;
+        let line = ledger.lines.of(arrived.log);
         for (number, record) in arrived.iter() {
+            let place = ledger.lines.place(arrived.log, number);
             let Some((id, _)) = identify(record.payload) else {
                 let detail = format!("{who}: number {number} is not what was published");
                 return Err(Violation::new("G7 damage is never served", detail));
             };
             let early = match self.from {
-                From::Unknown => true,
-                From::Number(from) => number < from,
-                From::Time(time) => arrived.appended < time,
+                From::Unknown | From::Wish(_) => true,
+                From::Number(from) => place < from,
+                // Who comes back with a position in an earlier log asks for no time any more.
+                From::Time(time) => {
+                    arrived.appended < time && ledger.lines.moves_before(arrived.log) == 0
+                }
             };
             let is_late = |until: AppendTime| arrived.appended >= until;
             let late = ledger.places.is_some() && self.given.not_after.is_some_and(is_late);
             let stranger = ledger
                 .get(id)
-                .is_none_or(|entry| entry.topic != self.topic || entry.log != arrived.log);
+                .is_none_or(|entry| entry.topic != self.topic || entry.log != line);
             if early || late || stranger {
                 let detail = format!(
                     "{who}: number {number} (message {}) from {:?}",
@@ -176,8 +221,8 @@ impl Watch {
                 );
                 return Err(Violation::new("G2 only what was asked for", detail));
             }
-            check(ledger, id, number)?;
-            self.order.see(ledger, id, number, who)?;
+            check(ledger, id, place)?;
+            self.order.see(ledger, id, place, who)?;
             self.given.messages.insert(id);
         }
         Ok(())
@@ -198,15 +243,16 @@ impl Watch {
             self.begin_again();
             return Ok(true);
         }
-        self.lives(gap.incarnation, ledger, who)?;
-        self.given.missing.push(gap.extent);
+        self.lives((gap.log, gap.incarnation), ledger, who)?;
+        let extent = ledger.lines.places(gap.log, gap.extent);
+        self.given.missing.push(extent);
         // To who reads again, what is no longer kept is lost with the rest.
         let shrinks = spaces[self.space].shrinks;
         let first = self.again && shrinks && gap.extent.first == Sequence::FIRST;
         let told = Told {
-            log: gap.log,
+            log: ledger.lines.of(gap.log),
             topic: Some(self.topic),
-            extent: gap.extent,
+            extent,
             why: match gap.why {
                 GapReason::Loss if first => GapWhy::Retention,
                 GapReason::Loss => GapWhy::Loss,
@@ -221,13 +267,13 @@ impl Watch {
 
     /// A log keeps its life, but for one that begins for somebody else's position: who came after the
     /// files were set back goes on in it.
-    fn lives(&mut self, incarnation: Incarnation, ledger: &Ledger, who: &str) -> Checked {
-        let life = *self.life.get_or_insert(incarnation);
-        if life == incarnation || (ledger.restored && !self.old) {
-            self.life = Some(incarnation);
+    fn lives(&mut self, life: (LogId, Incarnation), ledger: &Ledger, who: &str) -> Checked {
+        let (log, before) = *self.life.get_or_insert(life);
+        if (log, before) == life || log != life.0 || (ledger.restored && !self.old) {
+            self.life = Some(life);
             return Ok(());
         }
-        let detail = format!("{who}: life {incarnation} after {life}");
+        let detail = format!("{who}: life {} after {before}", life.1);
         Err(Violation::new("G4 a durable log keeps its life", detail))
     }
 }

@@ -19,11 +19,10 @@ mod turns;
 
 use super::Cluster;
 use crate::entropy::Entropy;
-use crate::files::SimFiles;
 use crate::plant::Plant;
 use crate::tuning;
+use crate::world::node_storage::NodeDisk;
 use airmail_link::{CacheLimits, HostedStorage, TowerLimits, TowerName};
-use airmail_log::journal::JournalStorage;
 use airmail_log::{Capabilities, LogStorage};
 use airmail_model::Mono;
 use std::time::Duration;
@@ -76,7 +75,7 @@ pub(in crate::world) struct Roles {
     /// Towers, of which a tree has none.
     towers: Vec<Option<TowerStorage>>,
     /// The storage behind towers.
-    store: Option<HostedStorage<JournalStorage<SimFiles>>>,
+    store: Option<HostedStorage<NodeDisk>>,
     tree: Option<Tree>,
     capabilities: Option<Capabilities>,
     limits: TowerLimits,

@@ -44,8 +44,11 @@ impl LogQueue {
                 self.fail_all(&error, out)
             }
             ErrorCode::LogSealed => {
-                // Its storage knows each batch that it has: no attempt at this one was stored, or ever will be.
-                self.batches[at].attempt_lost = false;
+                // Its storage knows each batch that it has: no attempt at this one was stored, or ever will be, and so
+                // none at one behind it.
+                for batch in self.batches.range_mut(at..) {
+                    batch.attempt_lost = false;
+                }
                 self.pause(until, false);
                 0
             }

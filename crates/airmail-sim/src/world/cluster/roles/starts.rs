@@ -2,19 +2,17 @@
 
 use super::Roles;
 use crate::evidence::Evidence;
-use crate::files::SimFiles;
 use crate::world::cluster::{Cluster, Joint};
-use crate::world::node_storage::{NearPort, NodeStorage};
+use crate::world::node_storage::{NearPort, NodeDisk, NodeStorage};
 use crate::world::wire::Wire;
 use airmail_link::{CachedStorage, HostedStorage, LinkStorage, LogHomes, Tower, TowersStorage};
 use airmail_log::LogStorage;
-use airmail_log::journal::JournalStorage;
 use airmail_model::Mono;
 use std::sync::Arc;
 
 impl Cluster {
     /// The storage that all towers share starts on its disk's contents.
-    pub(in crate::world) fn start_store(&mut self, journal: JournalStorage<SimFiles>) {
+    pub(in crate::world) fn start_store(&mut self, journal: NodeDisk) {
         let Some(roles) = &mut self.roles else {
             return;
         };

@@ -2,14 +2,13 @@
 
 use super::super::super::Cluster;
 use super::{ROOT_AT, Tree};
-use crate::files::SimFiles;
+use crate::world::node_storage::NodeDisk;
 use crate::world::node_storage::NodeStorage;
 use crate::world::plug::{self, FarSocket, NearSocket};
 use airmail_link::{
     Ancestor, CachedStorage, Heartbeat, HostPort, HostedStorage, LinkStorage, TreeNode,
 };
 use airmail_log::LogStorage as _;
-use airmail_log::journal::JournalStorage;
 use airmail_model::Mono;
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
@@ -76,7 +75,7 @@ impl Cluster {
     /// The storage of the root, which starts on its disk's contents, if this is a tree.
     pub(in crate::world) fn start_root(
         &mut self,
-        journal: JournalStorage<SimFiles>,
+        journal: NodeDisk,
         now: Mono,
     ) -> Option<NodeStorage> {
         let roles = self.roles.as_mut()?;

@@ -1,0 +1,162 @@
+//! The beginnings of a client's subscriptions, and how it gives them up.
+
+use super::Space;
+use super::client::Client;
+use super::watch::{From, Watch};
+use crate::batching::topic_name;
+use crate::census::Kind;
+use crate::entropy::Entropy;
+use crate::evidence::Evidence;
+use crate::invariants::Checked;
+use crate::invariants::ends::Asked;
+use crate::ledger::Ledger;
+use crate::lines::number_of;
+use crate::shape::popular;
+use airmail_client::core::{SubscriptionKey, SubscriptionSpec};
+use airmail_model::frame::{Start, Until};
+use airmail_model::{AppendTime, Lane, LogId, Sequence, TopicHash};
+use std::collections::BTreeSet;
+
+impl Client {
+    /// Begins a subscription somewhere, or a look into history.
+    pub(super) fn subscribe(
+        &mut self,
+        at: usize,
+        space: &Space,
+        now: AppendTime,
+        evidence: &mut Evidence,
+        chance: &mut Entropy,
+    ) {
+        if self.watches.len() >= self.most {
+            return;
+        }
+        let Evidence { ledger, census, .. } = evidence;
+        let mut topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
+        let high = |topic| {
+            let line = space.map.log(topic, Lane::Normal);
+            number_of(ledger.last_acked(line)).0
+        };
+        let (start, from) = match chance.below(6) {
+            0 | 1 => (Start::Latest, From::Unknown),
+            2 => (Start::Earliest, earliest(space)),
+            3 => {
+                let number = Sequence(chance.between(1, high(topic) + 2));
+                let from = match space.moved {
+                    Some(_) => From::Wish(number),
+                    None => From::Number(number),
+                };
+                (Start::Sequence(number), from)
+            }
+            4 => {
+                let back = i64::try_from(chance.below(3_000_000)).unwrap_or(0);
+                let time = AppendTime(now.0 - back);
+                (Start::Time(time), From::Time(time))
+            }
+            _ => match chance.pick(&self.saved) {
+                Some((which, saved, position)) if *which == at => {
+                    topic = *saved;
+                    let at = position.logs.first();
+                    let next = at.map_or(Sequence(1), |at| ledger.lines.place(at.log, at.next));
+                    let moves = at.map_or(0, |at| ledger.lines.moves_before(at.log));
+                    let is_earlier = space.moves() > moves;
+                    census.add(Kind::PositionOfEarlierMap, u64::from(is_earlier));
+                    (Start::Position(position.clone()), From::Number(next))
+                }
+                _ => (Start::Earliest, earliest(space)),
+            },
+        };
+        let is_latest = matches!(start, Start::Latest);
+        census.count(match &start {
+            Start::Latest => Kind::SubscribedLatest,
+            Start::Earliest => Kind::SubscribedEarliest,
+            Start::Sequence(_) => Kind::SubscribedNumber,
+            Start::Time(_) => Kind::SubscribedTime,
+            Start::Position(_) => Kind::SubscribedPosition,
+        });
+        let history = from != From::Unknown && chance.chance(250_000);
+        let until = history.then(|| match chance.below(3) {
+            0 => {
+                census.count(Kind::HistoryNow);
+                Until::Now
+            }
+            1 => {
+                census.count(Kind::HistoryNumber);
+                Until::Sequence(Sequence(chance.between(1, high(topic) + 5)))
+            }
+            _ => {
+                census.count(Kind::HistoryTime);
+                let back = i64::try_from(chance.below(2_000_000)).unwrap_or(0);
+                Until::Time(AppendTime(now.0 - back))
+            }
+        });
+        let asks_end = is_latest || until == Some(Until::Now);
+        let wanted = SubscriptionSpec {
+            namespace: space.id,
+            topic,
+            start,
+            until,
+        };
+        let key = self.core.add(wanted);
+        self.asks += 1;
+        let log = space.map.log(topic, Lane::Normal);
+        let mut watch = Watch::new(at, topic, log, from);
+        watch.end = asks_end.then(|| Asked::now(ledger, log));
+        if let Some(Until::Time(time)) = until {
+            watch.ends_at(time, ledger);
+        }
+        self.watches.insert(key, watch);
+    }
+
+    /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.
+    pub(super) fn read_all(
+        &mut self,
+        at: usize,
+        space: &Space,
+        ledger: &Ledger,
+        wanted: impl Fn(LogId) -> bool,
+    ) {
+        const TOPICS_MAX: usize = 100;
+        let entries = ledger.iter().map(|(_, entry)| entry);
+        let here = entries.filter(|entry| entry.log.namespace == space.id && wanted(entry.log));
+        let topics: BTreeSet<TopicHash> = here.map(|entry| entry.topic).collect();
+        for topic in topics.into_iter().take(TOPICS_MAX) {
+            let key = self.core.add(SubscriptionSpec {
+                namespace: space.id,
+                topic,
+                start: Start::Earliest,
+                until: None,
+            });
+            self.asks += 1;
+            let log = space.map.log(topic, Lane::Normal);
+            let watch = Watch::new(at, topic, log, earliest(space));
+            self.watches.insert(key, watch);
+        }
+    }
+
+    /// Ends a subscription; its position is kept to begin from again.
+    pub(super) fn unsubscribe(&mut self, ledger: &Ledger, chance: &mut Entropy) -> Checked {
+        let keys: Vec<SubscriptionKey> = self.watches.keys().copied().collect();
+        let Some(key) = chance.pick(&keys).copied() else {
+            return Ok(());
+        };
+        self.note_positions();
+        self.check_complete(key, ledger)?;
+        if let Some(watch) = self.watches.remove(&key)
+            && let Some(position) = watch.position
+            && !watch.away
+        {
+            self.saved.push((watch.space, watch.topic, position));
+        }
+        self.core.remove(key);
+        Ok(())
+    }
+}
+
+/// Where a subscription from the earliest record begins. What was removed before is not told of.
+const fn earliest(space: &Space) -> From {
+    if space.shrinks {
+        From::Unknown
+    } else {
+        From::Number(Sequence::FIRST)
+    }
+}
