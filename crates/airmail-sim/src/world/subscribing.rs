@@ -42,7 +42,7 @@ impl Client {
             3 => {
                 let number = Sequence(chance.between(1, high(topic) + 2));
                 let from = match space.moved {
-                    Some(_) => From::Wish(number),
+                    Some(_) => From::Wish(number, None),
                     None => From::Number(number),
                 };
                 (Start::Sequence(number), from)

@@ -19,8 +19,9 @@ use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, Sequence, 
 pub(super) enum From {
     /// When its first status comes.
     Unknown,
-    /// A number in the log that its first status names.
-    Wish(Sequence),
+    /// A number, and its place in the log that a status has named. Until something has come it is asked for again after
+    /// a break, and is counted in the log that takes publishes then.
+    Wish(Sequence, Option<Sequence>),
     /// A place in the line.
     Number(Sequence),
     Time(AppendTime),
@@ -125,14 +126,16 @@ impl Watch {
 
     /// Whether it waits for a number that the log has not got to.
     pub(super) fn is_ahead(&self, ledger: &Ledger) -> bool {
-        matches!(self.from, From::Number(from) if from > ledger.last_acked(self.log))
+        matches!(self.from, From::Number(from) | From::Wish(_, Some(from)) if from > ledger.last_acked(self.log))
     }
 
     /// The first number that it must account for. `None`: not known.
     pub(super) fn first(&self, ledger: &Ledger) -> Option<Sequence> {
         let time = match self.from {
-            From::Unknown | From::Wish(_) => return None,
-            From::Number(number) => return Some(number.max(self.begun.unwrap_or(number))),
+            From::Unknown | From::Wish(_, None) => return None,
+            From::Number(number) | From::Wish(_, Some(number)) => {
+                return Some(number.max(self.begun.unwrap_or(number)));
+            }
             From::Time(time) => time,
         };
         let mut acked = ledger.acked(self.log, Sequence(0), Sequence::MAX);
@@ -164,8 +167,8 @@ impl Watch {
         (is_live, shrinks): (bool, bool),
         ledger: &Ledger,
     ) -> Option<Kind> {
-        if let From::Wish(number) = self.from {
-            self.from = From::Number(ledger.lines.place(log, number));
+        if let From::Wish(number, _) = self.from {
+            self.from = From::Wish(number, Some(ledger.lines.place(log, number)));
         }
         let was_live = std::mem::replace(&mut self.is_live, is_live);
         let before = std::mem::replace(&mut self.at, log);
@@ -193,6 +196,12 @@ impl Watch {
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Checked {
+        let first = arrived.iter().next();
+        if let (From::Wish(_, Some(place)), Some((number, _))) = (&self.from, first) {
+            // Where it waited for a number that its log never got to, it has all of the log after that.
+            let first = ledger.lines.place(arrived.log, number);
+            self.from = From::Number(first.min(*place));
+        }
         self.lives((arrived.log, arrived.incarnation), ledger, who)?;
         let line = ledger.lines.of(arrived.log);
         for (number, record) in arrived.iter() {
@@ -202,7 +211,7 @@ impl Watch {
                 return Err(Violation::new("G7 damage is never served", detail));
             };
             let early = match self.from {
-                From::Unknown | From::Wish(_) => true,
+                From::Unknown | From::Wish(..) => true,
                 From::Number(from) => place < from,
                 // Who comes back with a position in an earlier log asks for no time any more.
                 From::Time(time) => {
@@ -268,6 +277,9 @@ impl Watch {
     /// A log keeps its life, but for one that begins for somebody else's position: who came after the
     /// files were set back goes on in it.
     fn lives(&mut self, life: (LogId, Incarnation), ledger: &Ledger, who: &str) -> Checked {
+        if let From::Wish(_, Some(place)) = self.from {
+            self.from = From::Number(place);
+        }
         let (log, before) = *self.life.get_or_insert(life);
         if (log, before) == life || log != life.0 || (ledger.restored && !self.old) {
             self.life = Some(life);
