@@ -123,7 +123,7 @@ fn a_namespace_is_deleted_while_an_earlier_map_of_it_is() {
     run_seeds(Stage::World, [196, 230, 249], 1_500);
 }
 
-/// Of two maps retired one after the other a subscription was told of the first one's numbers alone.
+/// A subscription that came upon two retired maps, one after the other, was told of the first one's numbers alone.
 #[test]
 fn every_retired_map_on_the_way_is_told() {
     run_seeds(Stage::World, [1080], 1_500);

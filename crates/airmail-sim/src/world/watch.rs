@@ -196,11 +196,8 @@ impl Watch {
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Checked {
-        let first = arrived.iter().next();
-        if let (From::Wish(_, Some(place)), Some((number, _))) = (&self.from, first) {
-            // Where it waited for a number that its log never got to, it has all of the log after that.
-            let first = ledger.lines.place(arrived.log, number);
-            self.from = From::Number(first.min(*place));
+        if let Some((number, _)) = arrived.iter().next() {
+            self.comes(ledger.lines.place(arrived.log, number));
         }
         self.lives((arrived.log, arrived.incarnation), ledger, who)?;
         let line = ledger.lines.of(arrived.log);
@@ -254,6 +251,7 @@ impl Watch {
         }
         self.lives((gap.log, gap.incarnation), ledger, who)?;
         let extent = ledger.lines.places(gap.log, gap.extent);
+        self.comes(extent.first);
         self.given.missing.push(extent);
         // To who reads again, what is no longer kept is lost with the rest.
         let shrinks = spaces[self.space].shrinks;
@@ -274,12 +272,17 @@ impl Watch {
         Ok(false)
     }
 
+    /// Something comes to it, from a place on: what it has wished for is known. Where it waited for a number that its log
+    /// never got to, it has all of the log after that.
+    fn comes(&mut self, first: Sequence) {
+        if let From::Wish(_, Some(place)) = self.from {
+            self.from = From::Number(first.min(place));
+        }
+    }
+
     /// A log keeps its life, but for one that begins for somebody else's position: who came after the
     /// files were set back goes on in it.
     fn lives(&mut self, life: (LogId, Incarnation), ledger: &Ledger, who: &str) -> Checked {
-        if let From::Wish(_, Some(place)) = self.from {
-            self.from = From::Number(place);
-        }
         let (log, before) = *self.life.get_or_insert(life);
         if (log, before) == life || log != life.0 || (ledger.restored && !self.old) {
             self.life = Some(life);
