@@ -41,4 +41,12 @@ pub enum Bug {
     FirstTimeEnds,
     /// An earlier question that is under way, where a log ends, serves whoever asks later, too.
     EarlierEndTaken,
+    /// A log ends where it does when its seal is durable, though what was taken before is under way.
+    EndBeforeSealed,
+    /// A retry with the map before a move is not asked of the log before: it is refused as never stored there.
+    SealedNotAsked,
+    /// A log of an earlier map is called empty while something is left in it.
+    RetiredUnemptied,
+    /// Publishes are taken in the log after a move while the one before is not known to have ended.
+    TakenBeforeSealed,
 }

@@ -217,6 +217,19 @@ impl Ledger {
         entry.map_or(Synced::Memory, |entry| entry.durability)
     }
 
+    /// Stored bytes of messages were changed. One whose publisher has not heard of it may be stored once more: no log may
+    /// have it, or know its producer, any more.
+    pub fn damage(&mut self, ids: impl IntoIterator<Item = MessageId>) {
+        for id in ids {
+            self.damaged.insert(id);
+            let entry = self.entries.get_mut(&id);
+            if let Some(entry) = entry.filter(|entry| entry.acked.is_none()) {
+                entry.reborn = true;
+                self.numbers.may_be_twice(id);
+            }
+        }
+    }
+
     /// The publisher was told that the message is not stored.
     pub fn refuse(&mut self, id: MessageId) {
         if let Some(entry) = self.entries.get_mut(&id) {

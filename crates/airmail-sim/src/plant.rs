@@ -74,6 +74,14 @@ pub enum Plant {
     FirstTimeEnds,
     /// [`BrokerBug::EarlierEndTaken`].
     EarlierEndTaken,
+    /// [`BrokerBug::EndBeforeSealed`].
+    EndBeforeSealed,
+    /// [`BrokerBug::SealedNotAsked`].
+    SealedNotAsked,
+    /// [`BrokerBug::RetiredUnemptied`].
+    RetiredUnemptied,
+    /// [`BrokerBug::TakenBeforeSealed`].
+    TakenBeforeSealed,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -147,6 +155,10 @@ impl Plant {
             | Plant::FollowingKept
             | Plant::MemberKept
             | Plant::NumberFreed
+            | Plant::EndBeforeSealed
+            | Plant::SealedNotAsked
+            | Plant::RetiredUnemptied
+            | Plant::TakenBeforeSealed
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
@@ -187,6 +199,10 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
+            Plant::RetiredUnemptied | Plant::TakenBeforeSealed => &["G2"],
+            // Messages are skipped, or waited for where nobody gives them any more.
+            Plant::EndBeforeSealed => &["G2", "liveness"],
+            Plant::SealedNotAsked => &["G3"],
             // Messages are missing, or the client waits for them.
             Plant::LiveBeforeEffective
             | Plant::WantedUntilDropped
@@ -279,6 +295,10 @@ impl Plant {
             Plant::UnknownRefused => BrokerBug::UnknownRefused,
             Plant::FirstTimeEnds => BrokerBug::FirstTimeEnds,
             Plant::EarlierEndTaken => BrokerBug::EarlierEndTaken,
+            Plant::EndBeforeSealed => BrokerBug::EndBeforeSealed,
+            Plant::SealedNotAsked => BrokerBug::SealedNotAsked,
+            Plant::RetiredUnemptied => BrokerBug::RetiredUnemptied,
+            Plant::TakenBeforeSealed => BrokerBug::TakenBeforeSealed,
             _ => return None,
         })
     }

@@ -176,7 +176,7 @@ impl Weather {
         drop(disk);
         if let Some(id) = hit {
             evidence.note(format_args!("damaged message {}", id.0));
-            evidence.ledger.damaged.insert(id);
+            evidence.ledger.damage([id]);
         }
     }
 
@@ -194,7 +194,7 @@ impl Weather {
             return false;
         };
         evidence.note(format_args!("corrupted: {hit:?}"));
-        evidence.ledger.damaged.extend(hit.hit);
+        evidence.ledger.damage(hit.hit);
         self.swarm.corrupt = 0;
         self.hit = true;
         matches!(hit.kind, Kind::CheckpointFlipped | Kind::CheckpointCut)

@@ -150,22 +150,9 @@ impl World {
     #[must_use]
     pub fn new(stage: Stage, seed: u64, plant: Option<Plant>, show: bool) -> World {
         let mut chance = Entropy::new(seed ^ 0x0770_411d);
-        let cluster = match stage {
-            Stage::Cluster | Stage::Kafka => Cluster::of(chance.fork(), plant),
-            Stage::Storage | Stage::World => Cluster::alone(),
-        };
         let is_on_kafka = stage == Stage::Kafka;
         let is_of_writers = is_on_kafka || Writers::are_of(seed);
-        let cluster = if is_of_writers {
-            cluster.of_writers(chance.clone().fork())
-        } else {
-            cluster
-        };
-        let cluster = if is_on_kafka {
-            cluster.on_kafka(START, plant)
-        } else {
-            cluster
-        };
+        let cluster = cluster(stage, is_of_writers, plant, &mut chance);
         let mut swarm = Swarm::of(&mut chance);
         if is_of_writers {
             swarm = swarm.without_disks();
@@ -286,6 +273,29 @@ impl World {
         self.exchange()?;
         self.after_restore();
         Ok(())
+    }
+}
+
+/// The nodes of a run.
+fn cluster(
+    stage: Stage,
+    is_of_writers: bool,
+    plant: Option<Plant>,
+    chance: &mut Entropy,
+) -> Cluster {
+    let cluster = match stage {
+        Stage::Cluster | Stage::Kafka => Cluster::of(chance.fork(), plant),
+        Stage::Storage | Stage::World => Cluster::alone(),
+    };
+    let cluster = if is_of_writers {
+        cluster.of_writers(chance.clone().fork())
+    } else {
+        cluster
+    };
+    if stage == Stage::Kafka {
+        cluster.on_kafka(START, plant)
+    } else {
+        cluster
     }
 }
 

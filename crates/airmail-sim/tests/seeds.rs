@@ -109,6 +109,45 @@ fn an_end_that_is_cut_off_costs_what_was_there() {
     run_seeds(Stage::World, [20098], 1_500);
 }
 
+/// A subscription from a time was told where it stood in a log from before a move, and then the first number of the next
+/// log though its time began further on there.
+#[test]
+fn a_time_that_begins_in_a_later_log_is_told_where_it_begins() {
+    run_seeds(Stage::World, [10], 1_500);
+    run_seeds(Stage::Cluster, [43, 55], 1_500);
+}
+
+/// A log was ordered away with its map, and with its namespace before the first order was answered.
+#[test]
+fn a_namespace_is_deleted_while_an_earlier_map_of_it_is() {
+    run_seeds(Stage::World, [196, 230, 249], 1_500);
+}
+
+/// A subscription that came upon two retired maps, one after the other, was told of the first one's numbers alone.
+#[test]
+fn every_retired_map_on_the_way_is_told() {
+    run_seeds(Stage::World, [1080], 1_500);
+}
+
+/// A shard that had not heard of a move refused a position in one of the new logs as invalid.
+#[test]
+fn a_position_in_a_log_that_another_shard_knows_is_good() {
+    run_seeds(Stage::Cluster, [10], 1_500);
+}
+
+/// Batches behind one that a sealed log had refused were asked for again for ever, and nothing went to the next log.
+#[test]
+fn what_a_sealed_log_never_stored_goes_to_the_next() {
+    run_seeds(Stage::Cluster, [104, 114], 1_500);
+}
+
+/// A tower had the end of a sealed log from before the storage was killed, above which a log weaker than `fsync` went on:
+/// readers waited between the two.
+#[test]
+fn a_sealed_log_that_went_on_above_after_a_kill_is_read_to_its_end() {
+    run_seeds(Stage::Cluster, [306, 391], 1_500);
+}
+
 /// Gives up batches that were under way when the directory was moved away and were on the disk. A
 /// power cut left those durable ends that were written with them, and readers were told of a loss.
 #[test]

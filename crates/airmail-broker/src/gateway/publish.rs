@@ -239,11 +239,19 @@ impl Gateway {
         };
         let stale = |field: &str| Error::new(ErrorCode::MapStale).field(field);
         let map = if batch.map_epoch() == entry.map.epoch {
-            if let Some(unsealed) = self.logs.moving.unsealed(id.namespace) {
+            let unsealed = self.logs.moving.unsealed(id.namespace);
+            #[cfg(feature = "sabotage")]
+            let unsealed = unsealed
+                .filter(|_| self.config.bug != Some(crate::sabotage::Bug::TakenBeforeSealed));
+            if let Some(unsealed) = unsealed {
                 return Err(self.not_sealed(unsealed));
             }
             &entry.map
         } else if let Some(kept) = entry.kept_map(batch.map_epoch()) {
+            #[cfg(feature = "sabotage")]
+            if self.config.bug == Some(crate::sabotage::Bug::SealedNotAsked) {
+                return Err(Error::new(ErrorCode::LogSealed).field("batch.log"));
+            }
             // Its storage knows whether it has it already.
             kept
         } else {

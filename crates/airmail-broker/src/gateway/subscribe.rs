@@ -7,6 +7,7 @@
 
 use super::behind::{Begin, Behind, BehindState};
 use super::subscription::Subscription;
+use super::succession::retired_from;
 use super::{Gateway, GatewayEffects};
 use crate::access::Action;
 use crate::catalog::Entry;
@@ -18,14 +19,14 @@ use airmail_log::{Bounds, Refusal};
 use airmail_model::bug;
 use airmail_model::frame::{GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId};
 use airmail_model::position::LogPosition;
-use airmail_model::{Error, ErrorCode, Lane, LogId, LogMap, Position, Sequence};
+use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
 
 /// Where a subscription begins.
 struct Place {
     log: LogKey,
     begin: Begin,
     /// Its position, if that is in a log that is no more, and where that log ended.
-    retired: Option<(LogPosition, Sequence)>,
+    retired: Vec<(LogPosition, Sequence)>,
 }
 
 impl Gateway {
@@ -46,7 +47,7 @@ impl Gateway {
         let sub = Subscription::new(wanted.topic, id, generation, session, log);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
-        let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_none();
+        let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_empty();
         if is_returned && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
@@ -69,10 +70,13 @@ impl Gateway {
             state: BehindState::Locating(begin),
         });
         self.subs[sub].set_behind(Some(behind));
-        if let Some((retired, end)) = place.retired {
+        let is_retired = !place.retired.is_empty();
+        for (retired, end) in place.retired {
             if retired.next < end {
                 self.tell_retired(sub, retired, end, out);
             }
+        }
+        if is_retired {
             (self.behind[behind].told, self.behind[behind].at) = (Sequence::FIRST, Sequence::FIRST);
             self.tell_detached(behind, out);
         }
@@ -147,7 +151,7 @@ impl Gateway {
             Start::Position(position) => return self.place_of_position(entry, wanted, position),
         };
         let log = self.open_log(log)?;
-        let retired = None;
+        let retired = Vec::new();
         Ok(Place {
             log,
             begin,
@@ -186,21 +190,13 @@ impl Gateway {
                 .value(format_args!("{} logs", position.logs.len()))
                 .limit(format_args!("log {log} among them")));
         };
-        let retired = entry
-            .earlier_of(place.log)
-            .and_then(|of| of.retired_end(place.log));
-        if let Some(end) = retired {
-            let mut after = entry
-                .earlier
-                .iter()
-                .filter(|of| of.is_kept())
-                .map(|of| &of.map);
-            let is_after = |map: &&LogMap| map.logs(Lane::Normal).all(|log| log > place.log);
-            let after = after.find(is_after).unwrap_or(&entry.map);
+        let (mut retired, next) = retired_from(entry, place.log, wanted.topic);
+        if let (Some((first, _)), Some(next)) = (retired.first_mut(), next) {
+            *first = *place;
             return Ok(Place {
-                log: self.open_log(after.log(wanted.topic, Lane::Normal))?,
+                log: self.open_log(next)?,
                 begin: Begin::At(Sequence::FIRST),
-                retired: Some((*place, end)),
+                retired,
             });
         }
         let log = self.open_log(place.log)?;
@@ -209,7 +205,7 @@ impl Gateway {
         } else {
             Begin::First { lost: true }
         };
-        let retired = None;
+        let retired = Vec::new();
         Ok(Place {
             log,
             begin,

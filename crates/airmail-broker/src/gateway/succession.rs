@@ -19,7 +19,7 @@ use crate::keys::{BehindKey, LogKey, SubKey};
 use crate::link::{Question, ToTower};
 use airmail_model::frame::{Channel, GapReason, Reply, State, Until};
 use airmail_model::position::LogPosition;
-use airmail_model::{Error, Lane, LogId, NamespaceId, Sequence, TopicHash};
+use airmail_model::{Error, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -144,9 +144,8 @@ impl Gateway {
             // Input: a log that another shard knows to be sealed; the command that says so comes.
             return self.await_successor(key, begin, out);
         };
-        let retired = entry.earlier_of(next).and_then(|of| of.retired_end(next));
-        if let Some(end) = retired {
-            return self.pass_retired(key, next, end, (&entry, begin), out);
+        if retired_end(&entry, next).is_some() {
+            return self.pass_retired(key, next, (&entry, begin), out);
         }
         match self.find_open(next) {
             Some(next) => self.begin_in(key, next, begin, out),
@@ -154,35 +153,28 @@ impl Gateway {
         }
     }
 
-    /// Lets one pass a log that is no more, and that ended there, and begin in the one after it.
+    /// Lets one pass a log that is no more, and those after it that are not either, and begin in the one after them.
     fn pass_retired(
         &mut self,
         key: BehindKey,
         log: LogId,
-        end: Sequence,
         (entry, begin): (&Entry, Begin),
         out: &mut GatewayEffects,
     ) {
         let behind = &self.behind[key];
         let (sub, topic) = (behind.sub, behind.topic);
+        let (passed, next) = retired_from(entry, log, topic);
+        let Some(next) = next.and_then(|log| self.find_open(log)) else {
+            // Input: a log that is opened yet. Nothing is told before, for all this is looked at again then.
+            return self.await_successor(key, begin, out);
+        };
         let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
-        if end > Sequence::FIRST && !is_new {
-            let place = LogPosition {
-                log,
-                incarnation: airmail_model::Incarnation(0),
-                next: Sequence::FIRST,
-            };
-            self.tell_retired(sub, place, end, out);
+        for (place, end) in passed.into_iter().filter(|_| !is_new) {
+            if end > Sequence::FIRST {
+                self.tell_retired(sub, place, end, out);
+            }
         }
-        let after = entry
-            .maps()
-            .filter(|map| map.logs(log.lane).all(|of| of > log));
-        let mut after = after.map(|map| map.log(topic, log.lane));
-        let next = after.find_map(|log| self.find_open(log));
-        match next {
-            Some(next) => self.begin_in(key, next, begin, out),
-            None => self.await_successor(key, begin, out),
-        }
+        self.begin_in(key, next, begin, out);
     }
 
     /// Tells a subscription's client that retention has taken a log's numbers from a place in it on, up to where it ended.
@@ -449,4 +441,34 @@ impl Gateway {
         }
         self.busy("namespace.storage").value(unsealed)
     }
+}
+
+/// Where a log ended, if it is no more.
+pub(super) fn retired_end(entry: &Entry, log: LogId) -> Option<Sequence> {
+    entry.earlier_of(log)?.retired_end(log)
+}
+
+/// The logs of a topic, from one on, that are no more, each from its first number on and with where it ended; and the one
+/// after them.
+pub(super) fn retired_from(
+    entry: &Entry,
+    log: LogId,
+    topic: TopicHash,
+) -> (Vec<(LogPosition, Sequence)>, Option<LogId>) {
+    let mut passed = Vec::new();
+    let mut next = Some(log);
+    while let Some(log) = next {
+        let Some(end) = retired_end(entry, log) else {
+            // Input: a log that is there.
+            break;
+        };
+        let place = LogPosition {
+            log,
+            incarnation: Incarnation(0),
+            next: Sequence::FIRST,
+        };
+        passed.push((place, end));
+        next = entry.successor(log, topic);
+    }
+    (passed, next)
 }

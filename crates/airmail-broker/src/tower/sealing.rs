@@ -112,6 +112,10 @@ impl Tower {
                 // What was taken before the seal may be under way yet.
                 seal.state = SealState::Sealed;
                 self.known_end(key, bounds, out);
+                #[cfg(feature = "sabotage")]
+                if self.config.bug == Some(crate::sabotage::Bug::EndBeforeSealed) {
+                    return self.note_sealed(key, bounds.next, out);
+                }
                 if bounds.sealed.is_none() {
                     self.retry_later();
                 }
@@ -200,7 +204,10 @@ impl Tower {
             // Input: a log that was deleted meanwhile, and made anew.
             return;
         };
-        if bounds.first < end {
+        let is_left = bounds.first < end;
+        #[cfg(feature = "sabotage")]
+        let is_left = is_left && self.config.bug != Some(crate::sabotage::Bug::RetiredUnemptied);
+        if is_left {
             seal.empty_since = None;
             return;
         }

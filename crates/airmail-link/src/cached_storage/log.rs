@@ -98,7 +98,10 @@ impl CachedLog {
         self.is_gone = false;
         let before = self.bounds.replace((bounds.first, bounds.incarnation));
         let is_other = before.is_some_and(|(_, incarnation)| incarnation != bounds.incarnation);
-        if is_other {
+        // A log weaker than `fsync` goes on above its reservation after a crash, also where it is sealed: what lies between
+        // is told as a gap, and then that it is sealed.
+        let has_moved = |(last, _): &(Sequence, MapEpoch)| last.plus(1) < bounds.next;
+        if is_other || self.sealed.as_ref().is_some_and(has_moved) {
             self.sealed = None;
         }
         is_other
@@ -121,5 +124,32 @@ impl CachedLog {
             .filter(|(_, one)| one.serves(topic, number));
         let at = at.min_by_key(|(_, fetcher)| fetcher.topic);
         at.map(|(above, fetcher)| (*above, fetcher))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_log_is_sealed_is_asked_for_again_when_it_has_gone_on_above() {
+        let map = MapEpoch(2);
+        let bounds = |next| Bounds {
+            first: Sequence::FIRST,
+            next: Sequence(next),
+            reach: Sequence(next),
+            incarnation: Incarnation(7),
+            first_time: None,
+            bytes: 0,
+            sealed: Some(map),
+        };
+        let mut log = CachedLog {
+            sealed: Some((Sequence(1), map)),
+            ..CachedLog::default()
+        };
+        assert!(!log.note(&bounds(2)));
+        assert_eq!(log.sealed, Some((Sequence(1), map)));
+        assert!(!log.note(&bounds(486)), "it has the life that it had");
+        assert_eq!(log.sealed, None);
     }
 }

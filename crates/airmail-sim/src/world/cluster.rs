@@ -250,7 +250,7 @@ impl Cluster {
         self.attempts = Arc::default();
         let joined = shards.map(|(shard, (own, links))| {
             let storage = ShardedStorage::new(shard, Arc::clone(&self.homes), own, links);
-            self.audited(NodeStorage::Shard(storage), shard)
+            self.audited(NodeStorage::Shard(Box::new(storage)), shard)
         });
         joined.collect()
     }

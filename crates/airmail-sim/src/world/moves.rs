@@ -20,7 +20,7 @@ use std::time::Duration;
 /// One run of so many has moves.
 const RUNS: u64 = 4;
 /// Draws which; no other draw is shifted.
-const DRAW: u64 = 0x6d6f_7665_73;
+const DRAW: u64 = 0x006d_6f76_6573;
 /// None of the seeds that `tests/seeds.rs` keeps is drawn.
 const DRAWN: u64 = 1;
 /// Highest rate of moves for each step, in parts of a million.

@@ -23,10 +23,10 @@ pub(super) type NearPort = SimPort<ToHost, FromHost>;
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) enum NodeStorage {
-    Shard(ShardedStorage<NodeDisk, NearPort>),
+    Shard(Box<ShardedStorage<NodeDisk, NearPort>>),
     Gateway(TowersStorage<NearPort>),
     Root(HostedStorage<NodeDisk>),
-    Below(HostedStorage<CachedStorage<LinkStorage<NearPlug>>>),
+    Below(Box<HostedStorage<CachedStorage<LinkStorage<NearPlug>>>>),
     Writer(LogsHandle),
     Kafka(Box<KafkaStorage<ModelBrokers>>),
     /// With a handle of its own to append by.
@@ -36,10 +36,10 @@ pub(super) enum NodeStorage {
 impl NodeStorage {
     fn any(&self) -> &dyn LogStorage {
         match self {
-            NodeStorage::Shard(storage) => storage,
+            NodeStorage::Shard(storage) => storage.as_ref(),
             NodeStorage::Gateway(storage) => storage,
             NodeStorage::Root(storage) => storage,
-            NodeStorage::Below(storage) => storage,
+            NodeStorage::Below(storage) => storage.as_ref(),
             NodeStorage::Writer(storage) => storage,
             NodeStorage::Kafka(storage) => storage.as_ref(),
             NodeStorage::Apart(storage) => storage.as_ref(),
@@ -48,10 +48,10 @@ impl NodeStorage {
 
     fn any_mut(&mut self) -> &mut dyn LogStorage {
         match self {
-            NodeStorage::Shard(storage) => storage,
+            NodeStorage::Shard(storage) => storage.as_mut(),
             NodeStorage::Gateway(storage) => storage,
             NodeStorage::Root(storage) => storage,
-            NodeStorage::Below(storage) => storage,
+            NodeStorage::Below(storage) => storage.as_mut(),
             NodeStorage::Writer(storage) => storage,
             NodeStorage::Kafka(storage) => storage.as_mut(),
             NodeStorage::Apart(storage) => storage.as_mut(),

@@ -4,7 +4,7 @@ use super::Space;
 use super::client::Client;
 use super::watch::{From, Watch};
 use crate::batching::topic_name;
-use crate::census::Kind;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::Checked;
@@ -14,7 +14,7 @@ use crate::lines::number_of;
 use crate::shape::popular;
 use airmail_client::core::{SubscriptionKey, SubscriptionSpec};
 use airmail_model::frame::{Start, Until};
-use airmail_model::{AppendTime, Lane, LogId, Sequence, TopicHash};
+use airmail_model::{AppendTime, Lane, LogId, Position, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
 impl Client {
@@ -42,7 +42,7 @@ impl Client {
             3 => {
                 let number = Sequence(chance.between(1, high(topic) + 2));
                 let from = match space.moved {
-                    Some(_) => From::Wish(number),
+                    Some(_) => From::Wish(number, None),
                     None => From::Number(number),
                 };
                 (Start::Sequence(number), from)
@@ -55,24 +55,14 @@ impl Client {
             _ => match chance.pick(&self.saved) {
                 Some((which, saved, position)) if *which == at => {
                     topic = *saved;
-                    let at = position.logs.first();
-                    let next = at.map_or(Sequence(1), |at| ledger.lines.place(at.log, at.next));
-                    let moves = at.map_or(0, |at| ledger.lines.moves_before(at.log));
-                    let is_earlier = space.moves() > moves;
-                    census.add(Kind::PositionOfEarlierMap, u64::from(is_earlier));
-                    (Start::Position(position.clone()), From::Number(next))
+                    let from = from_saved(position, space, ledger, census);
+                    (Start::Position(position.clone()), from)
                 }
                 _ => (Start::Earliest, earliest(space)),
             },
         };
         let is_latest = matches!(start, Start::Latest);
-        census.count(match &start {
-            Start::Latest => Kind::SubscribedLatest,
-            Start::Earliest => Kind::SubscribedEarliest,
-            Start::Sequence(_) => Kind::SubscribedNumber,
-            Start::Time(_) => Kind::SubscribedTime,
-            Start::Position(_) => Kind::SubscribedPosition,
-        });
+        census.count(kind_of(&start));
         let history = from != From::Unknown && chance.chance(250_000);
         let until = history.then(|| match chance.below(3) {
             0 => {
@@ -158,5 +148,26 @@ const fn earliest(space: &Space) -> From {
         From::Unknown
     } else {
         From::Number(Sequence::FIRST)
+    }
+}
+
+/// Where a subscription from a saved position begins. Counts one in a log from before a move.
+fn from_saved(position: &Position, space: &Space, ledger: &Ledger, census: &mut Census) -> From {
+    let at = position.logs.first();
+    let next = at.map_or(Sequence(1), |at| ledger.lines.place(at.log, at.next));
+    let moves = at.map_or(0, |at| ledger.lines.moves_before(at.log));
+    let is_earlier = space.moves() > moves;
+    census.add(Kind::PositionOfEarlierMap, u64::from(is_earlier));
+    From::Number(next)
+}
+
+/// The kind of event that a beginning is.
+const fn kind_of(start: &Start) -> Kind {
+    match start {
+        Start::Latest => Kind::SubscribedLatest,
+        Start::Earliest => Kind::SubscribedEarliest,
+        Start::Sequence(_) => Kind::SubscribedNumber,
+        Start::Time(_) => Kind::SubscribedTime,
+        Start::Position(_) => Kind::SubscribedPosition,
     }
 }

@@ -19,8 +19,9 @@ use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, Sequence, 
 pub(super) enum From {
     /// When its first status comes.
     Unknown,
-    /// A number in the log that its first status names.
-    Wish(Sequence),
+    /// A number, and its place in the log that a status has named. Until something has come it is asked for again after
+    /// a break, and is counted in the log that takes publishes then.
+    Wish(Sequence, Option<Sequence>),
     /// A place in the line.
     Number(Sequence),
     Time(AppendTime),
@@ -125,14 +126,16 @@ impl Watch {
 
     /// Whether it waits for a number that the log has not got to.
     pub(super) fn is_ahead(&self, ledger: &Ledger) -> bool {
-        matches!(self.from, From::Number(from) if from > ledger.last_acked(self.log))
+        matches!(self.from, From::Number(from) | From::Wish(_, Some(from)) if from > ledger.last_acked(self.log))
     }
 
     /// The first number that it must account for. `None`: not known.
     pub(super) fn first(&self, ledger: &Ledger) -> Option<Sequence> {
         let time = match self.from {
-            From::Unknown | From::Wish(_) => return None,
-            From::Number(number) => return Some(number.max(self.begun.unwrap_or(number))),
+            From::Unknown | From::Wish(_, None) => return None,
+            From::Number(number) | From::Wish(_, Some(number)) => {
+                return Some(number.max(self.begun.unwrap_or(number)));
+            }
             From::Time(time) => time,
         };
         let mut acked = ledger.acked(self.log, Sequence(0), Sequence::MAX);
@@ -164,8 +167,8 @@ impl Watch {
         (is_live, shrinks): (bool, bool),
         ledger: &Ledger,
     ) -> Option<Kind> {
-        if let From::Wish(number) = self.from {
-            self.from = From::Number(ledger.lines.place(log, number));
+        if let From::Wish(number, _) = self.from {
+            self.from = From::Wish(number, Some(ledger.lines.place(log, number)));
         }
         let was_live = std::mem::replace(&mut self.is_live, is_live);
         let before = std::mem::replace(&mut self.at, log);
@@ -193,6 +196,9 @@ impl Watch {
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Checked {
+        if let Some((number, _)) = arrived.iter().next() {
+            self.comes(ledger.lines.place(arrived.log, number));
+        }
         self.lives((arrived.log, arrived.incarnation), ledger, who)?;
         let line = ledger.lines.of(arrived.log);
         for (number, record) in arrived.iter() {
@@ -202,7 +208,7 @@ impl Watch {
                 return Err(Violation::new("G7 damage is never served", detail));
             };
             let early = match self.from {
-                From::Unknown | From::Wish(_) => true,
+                From::Unknown | From::Wish(..) => true,
                 From::Number(from) => place < from,
                 // Who comes back with a position in an earlier log asks for no time any more.
                 From::Time(time) => {
@@ -245,6 +251,7 @@ impl Watch {
         }
         self.lives((gap.log, gap.incarnation), ledger, who)?;
         let extent = ledger.lines.places(gap.log, gap.extent);
+        self.comes(extent.first);
         self.given.missing.push(extent);
         // To who reads again, what is no longer kept is lost with the rest.
         let shrinks = spaces[self.space].shrinks;
@@ -263,6 +270,14 @@ impl Watch {
         };
         gaps::check(ledger, &told, who)?;
         Ok(false)
+    }
+
+    /// Something comes to it, from a place on: what it has wished for is known. Where it waited for a number that its log
+    /// never got to, it has all of the log after that.
+    fn comes(&mut self, first: Sequence) {
+        if let From::Wish(_, Some(place)) = self.from {
+            self.from = From::Number(first.min(place));
+        }
     }
 
     /// A log keeps its life, but for one that begins for somebody else's position: who came after the

@@ -47,6 +47,7 @@ transcripts! {
     stamps_of_the_gateway_are_as_written: "own_stamps",
     a_moved_namespace_is_followed_as_written: "moved",
     history_over_a_move_is_as_written: "moved_history",
+    a_time_in_a_later_log_is_found_as_written: "moved_times",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {

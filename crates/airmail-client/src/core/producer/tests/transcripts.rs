@@ -25,6 +25,7 @@ transcripts! {
     a_stale_map_is_as_written: "stale_map",
     a_stale_map_after_a_lost_attempt_is_as_written: "stale_map_after_lost_attempt",
     a_sealed_log_is_as_written: "sealed_log",
+    a_sealed_log_that_knows_no_producer_is_as_written: "sealed_log_unknown",
     a_new_map_is_as_written: "new_map",
     an_unknown_producer_is_as_written: "unknown_producer",
     a_timeout_in_flight_is_as_written: "timeout_in_flight",

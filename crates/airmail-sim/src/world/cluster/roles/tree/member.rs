@@ -108,7 +108,7 @@ impl Cluster {
         tree.draw_false_start(node, now, &mut roles.chance);
         roles.nodes[node].is_up = true;
         roles.news[node] = Mono(0);
-        Some(NodeStorage::Below(host))
+        Some(NodeStorage::Below(Box::new(host)))
     }
 }
 
