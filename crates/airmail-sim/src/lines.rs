@@ -67,6 +67,12 @@ impl Lines {
         Sequence(u64::from(self.moves_before(log)) << NUMBER_BITS | number.0)
     }
 
+    /// The first place behind all of a log.
+    #[must_use]
+    pub fn after(&self, log: LogId) -> Sequence {
+        Sequence((u64::from(self.moves_before(log)) + 1) << NUMBER_BITS)
+    }
+
     /// The places of a log's numbers.
     #[must_use]
     pub fn places(&self, log: LogId, numbers: Extent) -> Extent {
@@ -112,6 +118,7 @@ mod tests {
             lines.place(log(4), Sequence::FIRST),
         );
         assert!(early < late, "{early} and {late}");
+        assert!(early < lines.after(log(1)) && lines.after(log(1)) < late);
         assert_eq!(number_of(late), Sequence::FIRST);
         assert_eq!(lines.place(log(4), Sequence::MAX), Sequence::MAX);
     }

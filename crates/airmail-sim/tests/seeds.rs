@@ -148,6 +148,13 @@ fn a_sealed_log_that_went_on_above_after_a_kill_is_read_to_its_end() {
     run_seeds(Stage::Cluster, [306, 391], 1_500);
 }
 
+/// A history until now was asked for at a shard where the newest log was not open yet, though one between was: the shard
+/// asked where it ends again and again, in one moment.
+#[test]
+fn an_end_in_a_log_that_is_not_open_yet_keeps_no_shard_busy() {
+    run_seeds(Stage::Cluster, [1584, 1659], 1_500);
+}
+
 /// Gives up batches that were under way when the directory was moved away and were on the disk. A
 /// power cut left those durable ends that were written with them, and readers were told of a loss.
 #[test]

@@ -304,16 +304,17 @@ impl Gateway {
     pub(super) fn ask_until(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
         let here = self.logs[behind.log].id;
-        let last = match behind.asked_until {
-            Some(Until::Now | Until::Time(_)) => {
-                let entry = self.catalog().get(here.namespace);
-                entry.map_or(here, |entry| self.live_log(entry, behind.topic))
+        let entry = self.catalog().get(here.namespace);
+        let last = match (behind.asked_until, entry) {
+            (Some(Until::Now | Until::Time(_)), Some(entry)) => {
+                // Where that log is not open here, the last before it that is: so each answer leads further on.
+                let mut last = self.live_log(entry, behind.topic);
+                while last != here && self.find_open(last).is_none() {
+                    last = entry.predecessor(last, behind.topic).unwrap_or(here);
+                }
+                last
             }
-            Some(Until::Sequence(_)) | None => here,
-        };
-        let last = match self.find_open(last) {
-            Some(_) => last,
-            None => here,
+            _ => here,
         };
         let behind = &mut self.behind[key];
         behind.until = Some(End {

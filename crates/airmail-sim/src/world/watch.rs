@@ -172,13 +172,12 @@ impl Watch {
         }
         let was_live = std::mem::replace(&mut self.is_live, is_live);
         let before = std::mem::replace(&mut self.at, log);
-        if before < log && shrinks && next > Sequence::FIRST && matches!(self.from, From::Time(_)) {
-            // As where it began: what of a later log was removed before it got there is not told.
-            let gone = Extent {
-                first: Sequence::FIRST,
-                last: next.before(),
-            };
-            self.given.missing.push(ledger.lines.places(log, gone));
+        if before < log && shrinks && matches!(self.from, From::Time(_)) {
+            // As where it began: what of later logs was removed before it got there is not told.
+            self.given.missing.push(Extent {
+                first: ledger.lines.after(before),
+                last: ledger.lines.place(log, next).before(),
+            });
         }
         let has_stood = self.life.is_some_and(|(log, _)| log == before);
         (before < log && has_stood).then_some(if was_live {
