@@ -1,8 +1,8 @@
 //! Many late subscribers of one log: each of a topic of its own, from a place of its own.
 //!
 //! A [`Backlog`] is stored first: each topic gets a message in turn, so that all of them share the log's
-//! batches, and the places are spread evenly over the log, in another order than the topics (over a
-//! topic's turn there are [`RULERS`] at most where the storage's acks are not exact). Then a
+//! batches, and the places are spread evenly over the log, in another order than the topics; where the
+//! storage's acks are not exact, they are those of the messages of 16 topics. Then a
 //! [`Crowd`] subscribes to all of it at once. Each subscriber knows which message is the first and the last
 //! for it, so that whatever is missing, comes again or out of order is noticed.
 
