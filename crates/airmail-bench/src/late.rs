@@ -98,11 +98,12 @@ impl Backlog {
             starts.push(ack.sequence.0);
         }
         publisher.flush().await?;
-        let starts = (0..).zip(starts);
-        let mut known: BTreeMap<u64, u64> = starts.map(|(start, at)| (start * each, at)).collect();
-        if !is_exact {
-            known = rulers(&client, &names).await?;
-        }
+        let known: BTreeMap<u64, u64> = if is_exact {
+            let starts = (0..).zip(starts);
+            starts.map(|(start, at)| (start * each, at)).collect()
+        } else {
+            rulers(&client, &names).await?
+        };
         client.close().await?;
         let place = |topic: u64| {
             let start = topic * PLACE_STEP % topics * each;

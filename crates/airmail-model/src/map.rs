@@ -93,7 +93,10 @@ impl LogMap {
     }
 
     /// Each distinct log of a lane once, in order of index.
-    pub fn logs(&self, lane: Lane) -> impl ExactSizeIterator<Item = LogId> + use<> {
+    pub fn logs(
+        &self,
+        lane: Lane,
+    ) -> impl ExactSizeIterator<Item = LogId> + DoubleEndedIterator + use<> {
         let (namespace, owners) = (self.namespace, Arc::clone(&self.owners));
         (0..owners.len()).map(move |n| LogId {
             namespace,

@@ -217,13 +217,15 @@ impl Ledger {
         entry.map_or(Synced::Memory, |entry| entry.durability)
     }
 
-    /// Stored bytes of messages were changed. One whose publisher has not heard of it may be stored once more: no log may
-    /// have it, or know its producer, any more.
+    /// Stored bytes of messages were changed. In a namespace that may be moved, one whose publisher has not heard of it may
+    /// be stored once more: no log may have it, or know its producer, any more.
     pub fn damage(&mut self, ids: impl IntoIterator<Item = MessageId>) {
         for id in ids {
             self.damaged.insert(id);
             let entry = self.entries.get_mut(&id);
-            if let Some(entry) = entry.filter(|entry| entry.acked.is_none()) {
+            let is_open =
+                |entry: &&mut Entry| entry.acked.is_none() && self.lines.may_move(entry.log);
+            if let Some(entry) = entry.filter(is_open) {
                 entry.reborn = true;
                 self.numbers.may_be_twice(id);
             }

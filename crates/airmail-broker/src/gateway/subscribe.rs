@@ -25,7 +25,7 @@ use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
 struct Place {
     log: LogKey,
     begin: Begin,
-    /// Its position, if that is in a log that is no more, and where that log ended.
+    /// Its position, if that is in a log that is no more, with where that log ended; and those after it that are not either.
     retired: Vec<(LogPosition, Sequence)>,
 }
 

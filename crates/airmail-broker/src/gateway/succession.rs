@@ -165,7 +165,7 @@ impl Gateway {
         let (sub, topic) = (behind.sub, behind.topic);
         let (passed, next) = retired_from(entry, log, topic);
         let Some(next) = next.and_then(|log| self.find_open(log)) else {
-            // Input: a log that is opened yet. Nothing is told before, for all this is looked at again then.
+            // Input: a log that is not open yet. Nothing is told before it is, for all this is looked at again then.
             return self.await_successor(key, begin, out);
         };
         let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
@@ -445,7 +445,7 @@ impl Gateway {
 }
 
 /// Where a log ended, if it is no more.
-pub(super) fn retired_end(entry: &Entry, log: LogId) -> Option<Sequence> {
+fn retired_end(entry: &Entry, log: LogId) -> Option<Sequence> {
     entry.earlier_of(log)?.retired_end(log)
 }
 

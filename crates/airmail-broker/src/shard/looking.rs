@@ -169,7 +169,7 @@ impl Shard {
             // Input: a position of another namespace, which is refused.
             return false;
         };
-        let last = entry.map.logs(Lane::Normal).last();
+        let last = entry.map.logs(Lane::Normal).next_back();
         let mut logs = position.logs.iter();
         logs.any(|place| last.is_some_and(|last| place.log.index > last.index))
     }

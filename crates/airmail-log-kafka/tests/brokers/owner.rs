@@ -136,13 +136,24 @@ impl Owner {
     /// Makes a topic, as soon as there are brokers enough.
     #[track_caller]
     pub(crate) fn make(&mut self, name: &str, partitions: u16, replicas: u8) -> Topic {
+        self.make_with(name, (partitions, replicas), &[])
+    }
+
+    /// The same with settings.
+    #[track_caller]
+    pub(crate) fn make_with(
+        &mut self,
+        name: &str,
+        (partitions, replicas): (u16, u8),
+        with: &[(&str, &str)],
+    ) -> Topic {
         let topic = Topic::new(name);
         waiting::until("a topic is made", Duration::from_millis(100), || {
             let made = self.order(Order::Create {
                 topic: topic.clone(),
                 partitions,
                 replicas,
-                settings: settings(&[]),
+                settings: settings(with),
             });
             (made == Answer::Done)
                 .then_some(())

@@ -1,10 +1,10 @@
 //! A cluster of three brokers, of which some are killed or stand still.
 
-use crate::owner::{Owner, record, settings, values};
+use crate::owner::{Owner, record, values};
 use crate::topics::described;
 use crate::{claims, try_all};
 use airmail_log_kafka::brokers::{
-    Answer, Brokers as _, Failure, Order, Partition, Question, Taken, Topic,
+    Answer, Brokers as _, Failure, Partition, Question, Taken, Topic,
 };
 use airmail_log_kafka::place::Offset;
 use airmail_testkit::kafka::KafkaCluster;
@@ -210,18 +210,8 @@ fn a_consumer_goes_on_over_a_change_of_leaders(cluster: &mut KafkaCluster) {
 /// The broker that leads then has never heard of what the producer had stored.
 fn after_an_unclean_election_records_are_stored_again(cluster: &mut KafkaCluster) {
     let mut owner = Owner::of(cluster);
-    let topic = Topic::new("unclean");
-    waiting::until("a topic is made", LOOK, || {
-        let made = owner.order(Order::Create {
-            topic: topic.clone(),
-            partitions: 1,
-            replicas: 2,
-            settings: settings(&[("unclean.leader.election.enable", "true")]),
-        });
-        (made == Answer::Done)
-            .then_some(())
-            .ok_or(format!("{made:?}"))
-    });
+    let unclean = [("unclean.leader.election.enable", "true")];
+    let topic = owner.make_with("unclean", (1, 2), &unclean);
     let other = Partition::new(&owner.make("beside", 1, 3), 0);
     let partition = Partition::new(&topic, 0);
     let first = store_patiently(&mut owner, &partition, "before");

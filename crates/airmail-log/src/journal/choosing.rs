@@ -141,10 +141,10 @@ impl Choosing<'_> {
         if !entry.copy {
             return log.numbers.durable < entry.first;
         }
-        let mut classes = self.making.segments.classes();
-        let old = classes.find(|(number, _)| Some(*number) == log.class);
-        let active = old.and_then(|(_, class)| self.making.segments.get(class.active?));
-        let mut unsynced = active.into_iter().flat_map(Segment::unsynced);
+        let segments = &self.making.segments;
+        let active = log.class.and_then(|class| segments.class(class).active);
+        let active = active.and_then(|id| segments.get(id)).into_iter();
+        let mut unsynced = active.flat_map(Segment::unsynced);
         entry.first >= log.numbers.durable && unsynced.any(|before| before.slot == entry.slot)
     }
 

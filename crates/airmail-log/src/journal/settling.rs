@@ -90,7 +90,6 @@ impl Settling<'_> {
         for slot in &settled {
             if let Some(log) = self.logs.get_mut(*slot) {
                 log.life.unsettled = false;
-                log.answer(self.effects.completions());
                 self.readers.wake_all(log.at_tail.drain(..));
             }
         }

@@ -85,8 +85,13 @@ struct Bench {
 
 impl Bench {
     fn open(files: MemoryFiles, seed: u64) -> Bench {
+        Bench::open_as(LogSpec::default(), files, seed)
+    }
+
+    /// The same by another spec.
+    fn open_as(spec: LogSpec, files: MemoryFiles, seed: u64) -> Bench {
         let mut bench = Bench::unopened(files, seed);
-        bench.ask_to_open(1, LOG, LogSpec::default());
+        bench.ask_to_open(1, LOG, spec);
         bench.poll();
         assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
         bench

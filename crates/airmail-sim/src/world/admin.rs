@@ -175,17 +175,15 @@ impl World {
             self.evidence.count(Kind::CommandsAtOnce);
         }
         self.shards[shard].asked = Some(id);
-        if let Command::MoveNamespace { .. } = command {
+        self.shards[shard].refusable = match command {
             // An update may come first.
-            self.shards[shard].refusable = true;
-        }
-        if self.shards.len() > 1 {
-            // Another shard's command may have come first.
-            self.shards[shard].refusable = matches!(
-                command,
-                Command::UpdateNamespace { .. } | Command::MoveNamespace { .. }
-            );
-        }
+            Command::MoveNamespace { .. } => true,
+            // It is based on what is old, or another shard's command may have come first.
+            Command::UpdateNamespace { .. } => {
+                self.shards[shard].refusable || self.shards.len() > 1
+            }
+            _ => false,
+        };
         let principal = Principal::default();
         let input = ClientInput::Command {
             id,

@@ -13,10 +13,7 @@ fn a_batch_that_is_written_once_more_does_not_take_its_log_to_another_class() {
         durability: Durability::OS,
         ..LogSpec::default()
     };
-    let mut bench = Bench::unopened(MemoryFiles::new(), 1);
-    bench.ask_to_open(1, LOG, spec);
-    bench.poll();
-    bench.out.clear();
+    let mut bench = Bench::open_as(spec, MemoryFiles::new(), 1);
     bench.append(0, 3);
     for _ in 0..5 {
         bench.now.mono = bench.now.mono.plus(tiny().unsynced_time);
@@ -72,10 +69,7 @@ fn what_has_waited_for_the_files_is_written_behind_what_the_old_class_has() {
         durability: Durability::OS,
         ..LogSpec::default()
     };
-    let mut bench = Bench::unopened(MemoryFiles::new(), 1);
-    bench.ask_to_open(1, LOG, spec);
-    bench.poll();
-    bench.out.clear();
+    let mut bench = Bench::open_as(spec, MemoryFiles::new(), 1);
     bench.append(0, 3);
     let moved = LogSpec {
         durability: Durability::MEMORY,

@@ -260,10 +260,7 @@ fn a_number_is_told_again_only_when_a_crash_cannot_bring_back_what_had_it() {
         durability: Durability::MEMORY,
         ..LogSpec::default()
     };
-    let mut bench = Bench::unopened(MemoryFiles::new(), 1);
-    bench.ask_to_open(1, LOG, memory);
-    bench.poll();
-    bench.out.clear();
+    let mut bench = Bench::open_as(memory, MemoryFiles::new(), 1);
     bench.append(0, 3);
     bench.ask_to_open(2, LOG, LogSpec::default());
     for _ in 0..5 {
