@@ -251,3 +251,10 @@ fn a_table_that_is_made_again_has_no_batch_that_was_left_out() {
 fn what_retention_had_removed_before_a_copy_was_made_is_known_to_its_producer_after_a_restore() {
     run_seeds(Stage::World, [2670], 1_500);
 }
+
+/// A tower's storage was busy for as long as its disk stood still, and the gateway asked it for a log's end as fast as it
+/// refused: without end, in one moment of the clock.
+#[test]
+fn a_tower_that_refuses_to_say_where_a_log_ends_is_not_asked_without_end() {
+    run_seeds(Stage::Cluster, [1342], 1_500);
+}

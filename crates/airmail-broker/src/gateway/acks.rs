@@ -73,9 +73,12 @@ impl Gateway {
         let id = log.id;
         let pending = log.publishes.get_mut(number);
         let producer = pending.and_then(|pending| pending.producer);
-        let error = match log.state {
-            LogState::Closed => unknown(id),
-            LogState::Open => storage_refusals::error(why, id, producer),
+        let is_closed = log.state == LogState::Closed;
+        let is_deleted = is_closed && self.catalog().get(id.namespace).is_none();
+        let error = if is_deleted || is_closed && matches!(why, Refusal::NoLog) {
+            self.gone(id)
+        } else {
+            storage_refusals::error(why, id, producer)
         };
         self.to_refused(error, id)
     }
@@ -153,18 +156,39 @@ impl Gateway {
         storage_refusals::refused(error, entry.map(|entry| &entry.map))
     }
 
-    /// Answers everything that a deleted log's publishes still wait for.
+    /// Answers everything that the publishes of a log that is no more still wait for.
     pub(super) fn abandon(&mut self, log: LogKey, out: &mut GatewayEffects) {
         let Some(mut log) = self.logs.remove(log) else {
             bug!("{log:?} is gone twice");
             return;
         };
-        let error = unknown(log.id);
+        let gone = self.gone(log.id);
         for mut pending in log.publishes.take_all() {
-            let refused = || Err(storage_refusals::refused(error.clone(), None));
-            pending.result.get_or_insert_with(refused);
+            let is_unsure = pending.in_flight && gone.code() == ErrorCode::MapStale;
+            if pending.result.is_none() {
+                let error = if is_unsure {
+                    storage_refusals::error(&Refusal::OutcomeUnknown, log.id, None)
+                } else {
+                    gone.clone()
+                };
+                pending.result = Some(Err(self.to_refused(error, log.id)));
+            }
             self.answer(pending, out);
         }
+    }
+
+    /// Why a log that is no more takes nothing: its namespace is deleted, or goes on with a later map.
+    fn gone(&self, log: LogId) -> Error {
+        let Some(entry) = self.catalog().get(log.namespace) else {
+            return unknown(log);
+        };
+        let of = entry
+            .earlier_of(log)
+            .map_or(entry.map.epoch, |of| of.map.epoch);
+        Error::new(ErrorCode::MapStale)
+            .field("batch.map_epoch")
+            .value(of)
+            .limit(entry.map.epoch)
     }
 }
 

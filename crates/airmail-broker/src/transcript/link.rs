@@ -373,6 +373,8 @@ fn read_appended(log: LogId, line: &str) -> Option<FromTower> {
     } else if let Some([n]) = parts("append {} is refused: out of order", line) {
         let (expected, found) = (ProducerSequence(1), ProducerSequence(2));
         (n, Err(Refusal::OutOfOrder { expected, found }))
+    } else if let Some([n]) = parts("append {} is refused: no such log", line) {
+        (n, Err(Refusal::NoLog))
     } else {
         let [n, why] = parts("append {} is refused: storage failed: {}", line)?;
         (n, Err(Refusal::Io(why.to_owned())))

@@ -25,6 +25,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
             return true;
         };
         let active = place.active.clone();
+        let mut is_settled = true;
         if !self.may_use(log, &active) {
             self.stay(log);
             if self.candidate(log).is_some() {
@@ -33,7 +34,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
             }
             self.out_of_reach(log);
         } else {
-            self.in_reach(log, &active);
+            is_settled = self.in_reach(log, &active);
         }
         let Some(place) = self.logs.get(&log).filter(|place| place.is_known) else {
             // Input: a log that its owner has not opened yet.
@@ -41,7 +42,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         };
         let is_usable = place.usable.contains(&active);
         let wished = towers_of(log, &self.live, self.limits.towers_per_log);
-        let mut is_settled = self.attach(log, &active, &wished);
+        is_settled &= self.attach(log, &active, &wished);
         is_settled &= self.make_lists(log);
         if is_usable {
             is_settled &= self.go_home(log, &active, &wished);
@@ -79,12 +80,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> TowersStorage<P> {
         self.tell_forgotten(log);
     }
 
-    /// The active tower can use a log.
-    fn in_reach(&mut self, log: LogId, active: &TowerName) {
-        if self.logs.get(&log).is_some_and(|place| place.is_lost) {
+    /// The active tower can use a log; whether it is gained, or will be by an answer that is awaited.
+    fn in_reach(&mut self, log: LogId, active: &TowerName) -> bool {
+        let is_lost = self.logs.get(&log).is_some_and(|place| place.is_lost);
+        if is_lost {
             self.ask_end(log, active);
         }
         self.tell_forgotten(log);
+        !is_lost || self.tails.is_asked(log, active)
     }
 
     /// Nobody else knows what the active tower has forgotten.

@@ -8,11 +8,16 @@
 //! Answers of towers are compared with each other, and never with where a reader stands: that may be behind because
 //! this process is slow, and then no other tower is better.
 
+use super::LOOK_AGAIN;
 use crate::tower_ranks::TowerName;
 use airmail_log::Tag;
 use airmail_model::{LogId, Mono, Sequence};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Time for which a tower that has refused to say where a log ends is not asked again: it would refuse as fast as it is
+/// asked.
+const PAUSE: Duration = LOOK_AGAIN;
 
 /// Marks the tags of questions among those of the owner, who has none above it.
 const OWN: u64 = 1 << 61;
@@ -30,6 +35,8 @@ struct Tail {
     answer: Option<Answer>,
     /// The question that has no answer.
     question: Option<(Tag, Mono)>,
+    /// When the last question was refused, if it was.
+    refused: Option<Mono>,
 }
 
 /// Tails by log and tower. See the module's documentation.
@@ -48,11 +55,12 @@ pub(super) fn is_question(t: Tag) -> bool {
 }
 
 impl Tails {
-    /// A tower is asked where a log ends: the question's tag, unless it was asked already.
+    /// A tower is asked where a log ends: the question's tag, unless it was asked already, or has just refused to say.
     pub(super) fn ask(&mut self, now: Mono, log: LogId, tower: &TowerName) -> Option<Tag> {
         let tail = self.tails.entry(log).or_default();
         let tail = tail.entry(tower.clone()).or_default();
-        if tail.question.is_some() {
+        let is_early = |refused: Mono| now < refused.plus(PAUSE);
+        if tail.question.is_some() || tail.refused.is_some_and(is_early) {
             return None;
         }
         self.last += 1;
@@ -72,6 +80,7 @@ impl Tails {
         let (log, tower) = self.questions.remove(&t)?;
         let tail = self.tails.get_mut(&log)?.get_mut(&tower)?;
         let (_, asked) = tail.question.take_if(|(question, _)| *question == t)?;
+        tail.refused = end.is_none().then_some(now);
         if let Some(end) = end {
             let told = now;
             tail.answer = Some(Answer { end, asked, told });
@@ -98,6 +107,12 @@ impl Tails {
     /// Logs that somebody was asked about.
     pub(super) fn logs(&self) -> Vec<LogId> {
         self.tails.keys().copied().collect()
+    }
+
+    /// Whether an answer of a tower about a log is awaited.
+    pub(super) fn is_asked(&self, log: LogId, tower: &TowerName) -> bool {
+        let tail = self.tails.get(&log).and_then(|of_log| of_log.get(tower));
+        tail.is_some_and(|tail| tail.question.is_some())
     }
 
     /// Whether an answer is awaited.
@@ -205,5 +220,23 @@ mod tests {
         assert_eq!(asked([Some(5), Some(5)], PATIENCE), None);
         assert_eq!(asked([None, None], PATIENCE), None);
         assert_eq!(asked([None, Some(5)], PATIENCE / 2), None);
+    }
+
+    #[test]
+    fn a_tower_that_has_refused_to_say_is_not_asked_again_at_once() {
+        let mut tails = Tails::default();
+        let tower = TowerName::new("one");
+        let begun = Mono(1_000_000_000);
+        let t = tails.ask(begun, log(0), &tower).expect("it is asked");
+        assert!(tails.is_asked(log(0), &tower));
+        tails.answered(begun, t, None);
+        assert!(!tails.is_asked(log(0), &tower));
+        let early = begun.plus(PAUSE - Duration::from_nanos(1));
+        assert_eq!(tails.ask(early, log(0), &tower), None);
+        let t = tails.ask(begun.plus(PAUSE), log(0), &tower);
+        let t = t.expect("it is asked again");
+        let told = begun.plus(PAUSE);
+        tails.answered(told, t, Some(Sequence(5)));
+        assert!(tails.ask(told, log(0), &tower).is_some());
     }
 }

@@ -46,6 +46,7 @@ transcripts! {
     times_that_go_back_are_as_written: "times",
     stamps_of_the_gateway_are_as_written: "own_stamps",
     a_moved_namespace_is_followed_as_written: "moved",
+    publishes_to_a_log_that_a_move_has_left_behind_are_as_written: "moved_publishes",
     history_over_a_move_is_as_written: "moved_history",
     a_time_in_a_later_log_is_found_as_written: "moved_times",
 }

@@ -421,17 +421,19 @@ impl Nodes {
         let within = if self.is_tree() { SHOWN_IN_TREE } else { SHOWN };
         let begun = Instant::now();
         let mut shown = false;
+        let mut told = Vec::new();
         while begun.elapsed() < hold {
             if !shown && hold >= within {
                 let status = status(self.other(name));
-                shown = status.is_some_and(|(faults, code)| code == 1 && faults.contains(name));
+                shown = matches!(&status, Some((faults, 1)) if faults.contains(name));
+                told.push((begun.elapsed(), status));
             }
             thread::sleep(Duration::from_millis(100));
         }
         let slow = scale::prove("JUDGE").is_none();
         assert!(
             shown || hold < within || slow,
-            "a fault of {name} is not shown"
+            "a fault of {name} is not shown: {told:?}"
         );
     }
 
