@@ -169,6 +169,40 @@ fn a_cut_one_way_between_two_of_many_takes_nobody_down() {
 }
 
 #[test]
+fn a_node_that_hears_nothing_or_is_not_heard_is_not_live_to_the_others_within_five_seconds() {
+    for seed in 0..SEEDS {
+        let mut cluster = Cluster::new(5, seed, 0);
+        cluster.run(5);
+        // What was before may have left its traces.
+        for round in 0..8 {
+            let cut = cluster.draw(5) as usize;
+            let (others, kind) = ((0..5).filter(|other| *other != cut), cluster.draw(4));
+            for other in others.clone() {
+                match kind {
+                    0 => cluster.cut.push((other, cut)),
+                    1 => cluster.cut.push((cut, other)),
+                    2 => cluster.cut.extend([(cut, other), (other, cut)]),
+                    _ => cluster.nodes[cut].frozen = cluster.now.plus(Duration::from_secs(5)),
+                }
+            }
+            let mut unaware: Vec<usize> = others.collect();
+            for _ in 0..5 {
+                cluster.run(1);
+                unaware.retain(|at| cluster.standing(cut, *at) == Some(Standing::Live));
+            }
+            let what = "not heard of";
+            assert_eq!(
+                unaware, [0; 0],
+                "{what}: n{cut}, seed {seed}, round {round}, kind {kind}"
+            );
+            cluster.cut.clear();
+            let rest = 3 + cluster.draw(8);
+            cluster.run(rest);
+        }
+    }
+}
+
+#[test]
 fn whoever_says_that_it_stops_has_left_and_is_not_down() {
     for seed in 0..SEEDS {
         let mut cluster = Cluster::new(4, seed, 100);
