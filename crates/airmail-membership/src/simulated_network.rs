@@ -111,7 +111,11 @@ impl<C: Core> Cluster<C> {
     }
 
     pub(crate) fn run(&mut self, seconds: u64) {
-        let end = self.now.plus(Duration::from_secs(seconds));
+        self.run_for(Duration::from_secs(seconds));
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.now.plus(time);
         while self.now < end {
             let arrival = self.flying.iter().map(|flying| flying.at);
             let wake = self.nodes.iter().map(|node| node.wake.max(node.frozen));
