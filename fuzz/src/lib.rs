@@ -2,6 +2,7 @@
 
 mod comparisons;
 pub mod directory;
+pub mod filters;
 pub mod number;
 pub mod read;
 pub mod seal;

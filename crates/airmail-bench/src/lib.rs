@@ -16,6 +16,7 @@
 //! - [`bystander`], [`isolation`]: a subscriber beside which others are measured, and its cost to
 //!   them.
 //! - [`late`]: many subscribers that begin behind, each elsewhere in one log.
+//! - [`filters`]: one core that holds messages against very many filters.
 //! - [`family`]: a run over several processes, and a node of its own; [`raw_stream`]: a stream without
 //!   the SDK.
 //! - [`spread`]: a figure over several rounds.
@@ -32,6 +33,7 @@ pub mod counters;
 pub mod csv;
 pub mod disk;
 pub mod family;
+pub mod filters;
 pub mod html;
 pub mod isolation;
 pub mod late;

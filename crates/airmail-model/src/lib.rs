@@ -4,7 +4,8 @@
 //! time. The stored and delivered format of messages is [`batch`]; the protocol between a client
 //! and a node, before it is put on any wire, is [`frame`]; that of mailboxes is [`mailbox`]; every
 //! error a user can see comes from one table, [`error`]. Programmer errors are reported through
-//! [`mod@bug`].
+//! [`mod@bug`]. Which messages somebody wants is said by a [`filter`], and of which topics by a
+//! [`selector`].
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod bug;
 pub mod clock;
 pub mod durability;
 pub mod error;
+pub mod filter;
 pub mod frame;
 pub mod holder;
 pub mod id;
@@ -24,6 +26,7 @@ pub mod position;
 pub mod provisions;
 pub mod quantity;
 pub mod random;
+pub mod selector;
 pub mod storage_name;
 pub mod time;
 pub mod topic;

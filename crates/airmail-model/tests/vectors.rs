@@ -10,13 +10,19 @@
 mod batches;
 #[path = "../examples/vectors/documents.rs"]
 mod documents;
+#[path = "../examples/vectors/filters.rs"]
+mod filters;
 #[path = "../examples/vectors/malformed.rs"]
 mod malformed;
 #[path = "../examples/vectors/malformed_records.rs"]
 mod malformed_records;
 
-use airmail_model::batch::{AttributeValue, Record};
-use airmail_model::{Batch, Checked, Error, ErrorCode, Limits, Position};
+use airmail_model::batch::{AttributeValue, BatchTarget, Record};
+use airmail_model::filter::{Facts, Filter, FilterError};
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Message, NamespaceId,
+    Position, TopicName,
+};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -169,6 +175,89 @@ fn every_position_reads_as_its_vector_says() {
             text(case, "name")
         );
         assert_eq!(error.field_name(), "position");
+    }
+}
+
+/// A batch of one message with the attributes of a record of `filter.json`.
+fn batch_of(record: &Value) -> Checked<Batch> {
+    let mut message = Message::new(TopicName::new("t", &Limits::DEFAULT).unwrap(), "");
+    for (name, value) in record.as_object().unwrap() {
+        let (kind, value) = value.as_object().unwrap().iter().next().unwrap();
+        let value = match kind.as_str() {
+            "string" => AttributeValue::String(value.as_str().unwrap().to_owned()),
+            "integer" => AttributeValue::Integer(value.as_str().unwrap().parse().unwrap()),
+            "float" => AttributeValue::Float(value.as_f64().unwrap()),
+            _ => AttributeValue::Bool(value.as_bool().unwrap()),
+        };
+        message = message.attribute(name.clone(), value);
+    }
+    let mut encoder = BatchEncoder::new(NamespaceId(1));
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let target = BatchTarget {
+        log: LogId {
+            namespace: NamespaceId(1),
+            ..LogId::default()
+        },
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    };
+    Batch::check(encoder.finish(&target).bytes().clone(), &Limits::DEFAULT).unwrap()
+}
+
+#[test]
+fn every_filter_is_shown_and_matches_as_its_vector_says() {
+    let document = document("filter.json");
+    let records = document["records"].as_object().unwrap().iter();
+    let records: Vec<_> = records
+        .map(|(name, record)| (name.as_str(), batch_of(record)))
+        .collect();
+    for case in document["filters"].as_array().unwrap() {
+        let written = text(case, "filter");
+        let filter = Filter::parse(written).unwrap_or_else(|error| panic!("{written}: {error}"));
+        assert_eq!(filter.to_string(), text(case, "shown"));
+        assert_eq!(Filter::parse(text(case, "shown")), Ok(filter.clone()));
+        let wanted: BTreeSet<&str> = case["matches"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        for (name, batch) in &records {
+            let record = batch.record(0);
+            let facts = Facts::read(record.attributes);
+            let matches = [filter.matches(&record), filter.matches_facts(&facts)];
+            assert_eq!(matches, [wanted.contains(name); 2], "{written} of {name}");
+        }
+    }
+}
+
+#[test]
+fn every_text_that_is_no_filter_is_refused_as_its_vector_says() {
+    let document = document("filter.json");
+    let both = ["invalid", "too_complex"];
+    for case in both
+        .iter()
+        .flat_map(|list| document[list].as_array().unwrap())
+    {
+        let written = text(case, "filter");
+        let error = Filter::parse(written).expect_err(written);
+        let mut said = match &error {
+            FilterError::Invalid {
+                line,
+                column,
+                found,
+                expected,
+            } => {
+                json!({ "line": line, "column": column, "found": found, "expected": expected })
+            }
+            FilterError::TooComplex { bound, found } => {
+                json!({ "bound": bound.name(), "found": found })
+            }
+        };
+        said["error"] = json!(error.name());
+        said["filter"] = json!(written);
+        assert_eq!(said, *case);
     }
 }
 

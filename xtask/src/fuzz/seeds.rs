@@ -26,6 +26,7 @@ pub(crate) fn write(targets: &[String], directory: &Path) -> anyhow::Result<()> 
     let mut seeds = Vec::new();
     batches(&mut seeds)?;
     positions(&mut seeds)?;
+    filters(&mut seeds)?;
     files(&mut seeds)?;
     by_hand(&mut seeds)?;
     for target in targets {
@@ -97,6 +98,16 @@ fn positions(seeds: &mut Vec<Seed>) -> anyhow::Result<()> {
             "settings",
             format!("\0{}", text.unwrap_or_default()).as_bytes(),
         );
+    }
+    Ok(())
+}
+
+fn filters(seeds: &mut Vec<Seed>) -> anyhow::Result<()> {
+    let document = vector("filter.json")?;
+    let lists = ["filters", "invalid", "too_complex"];
+    for case in lists.iter().flat_map(|list| cases(&document, list)) {
+        let text = case.get("filter").and_then(Value::as_str);
+        add(seeds, "filter", text.unwrap_or_default().as_bytes());
     }
     Ok(())
 }

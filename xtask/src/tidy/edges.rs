@@ -32,7 +32,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "airmail-bench",
-        &["airmail-client", "airmail-model", "airmail-proto"],
+        &[
+            "airmail-client",
+            "airmail-match",
+            "airmail-model",
+            "airmail-proto",
+        ],
     ),
     (
         "airmail-broker",
@@ -73,6 +78,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail-log", &["airmail-model"]),
     ("airmail-log-kafka", &["airmail-log", "airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
+    ("airmail-match", &["airmail-model"]),
     ("airmail-membership", &["airmail-model", "airmail-wire"]),
     ("airmail-model", &[]),
     (

@@ -8,13 +8,14 @@ use crate::workspace::File;
 const FIELDS_MAX: usize = 15;
 
 /// The cores, without the `.rs` of a file.
-const CORES: [&str; 11] = [
+const CORES: [&str; 12] = [
     "crates/airmail-broker/src",
     "crates/airmail-client/src/core",
     "crates/airmail-flow/src",
     "crates/airmail-link/src",
     "crates/airmail-log/src",
     "crates/airmail-log-kafka/src",
+    "crates/airmail-match/src",
     "crates/airmail-membership/src",
     "crates/airmail-model/src",
     "crates/airmail-partition/src",

@@ -4,9 +4,10 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out, and what all of their tests may use.
-const CORES: [(&str, &[&str]); 15] = [
+const CORES: [(&str, &[&str]); 16] = [
     ("airmail-flow", &[]),
     ("airmail-queueing", &[]),
+    ("airmail-match", &[]),
     ("airmail-model", &[]),
     ("airmail-link", &[]),
     ("airmail-log", &[]),

@@ -9,7 +9,7 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "crates/airmail-broker/src/catalog",
     "crates/airmail-broker/src/gateway",
     "crates/airmail-broker/src/tower",
@@ -17,6 +17,7 @@ const PLACES: [&str; 7] = [
     "crates/airmail-link/src",
     "crates/airmail-log/src/journal",
     "crates/airmail-log-kafka/src",
+    "crates/airmail-match/src",
 ];
 
 /// Complains of each `let … else` that does not say why it gives up.

@@ -1,6 +1,6 @@
 //! The files of golden vectors, as text.
 
-use crate::{batches, malformed};
+use crate::{batches, filters, malformed};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     ErrorCode, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Position, Sequence,
@@ -39,6 +39,7 @@ pub(crate) fn all() -> Vec<(&'static str, String)> {
         ("batch.json", pretty(&batch())),
         ("position.json", pretty(&position())),
         ("errors.json", pretty(&errors())),
+        ("filter.json", pretty(&filters::document())),
     ]
 }
 

@@ -10,6 +10,7 @@
 
 mod batches;
 mod documents;
+mod filters;
 mod malformed;
 mod malformed_records;
 mod seeds;

@@ -188,6 +188,31 @@ fn bench_disk_tells_what_a_sync_takes() {
 }
 
 #[test]
+fn bench_filters_finds_what_a_loop_finds_and_tells_how_fast() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = directory.path().join("csv");
+    let amounts = ["--filters", "300", "--attributes", "3", "--interval", "20%"];
+    let rounds = ["--rounds", "1", "--turn", "5ms"];
+    let files = ["--json", "--csv", csv.to_str().unwrap()];
+    let run = bench(&[&["filters"], &amounts[..], &rounds, &files].concat());
+    let report = report(&run.ok());
+    let runs = report["runs"].as_array().unwrap();
+    let kinds: Vec<_> = runs
+        .iter()
+        .map(|run| run["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["intervals", "equalities", "skewed", "many_names"]);
+    for run in runs {
+        assert_eq!(run["sound"], true, "{run}");
+        assert!(
+            run["messages_per_s"]["median"].as_f64().unwrap() > 0.0,
+            "{run}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 5);
+}
+
+#[test]
 fn bench_refuses_settings_by_name() {
     for (arguments, name) in [
         (["e2e", "--size", "8"], "--size"),
@@ -195,6 +220,7 @@ fn bench_refuses_settings_by_name() {
         (["latency", "--rate", "0"], "--rate"),
         (["late", "--size", "7"], "--size"),
         (["late", "--readers", "0"], "--readers"),
+        (["filters", "--interval", "0%"], "--interval"),
     ] {
         let said = bench(&arguments).failed(2);
         assert!(said.contains(name), "{said}");
