@@ -78,6 +78,7 @@ fn another_life_of_the_log_begins_where_the_node_says_and_the_rest_of_the_old_is
             incarnation: Incarnation(8),
             next: Sequence(1),
             resumed: false,
+            lost_before: None,
         },
     );
     let Event::Gap(gap) = &driver.events[0].1 else {
@@ -214,6 +215,7 @@ fn who_resumes_in_another_life_of_the_log_loses_nothing_and_keeps_its_own_count(
             incarnation: Incarnation(8),
             next: Sequence(10),
             resumed: true,
+            lost_before: None,
         },
     );
     let gaps = driver
@@ -269,6 +271,7 @@ fn a_number_that_the_log_has_not_got_to_waits_on_in_another_life_and_loses_nothi
             incarnation: Incarnation(8),
             next: Sequence(5),
             resumed: false,
+            lost_before: None,
         },
     );
     let is_gap = |event: &Event| matches!(event, Event::Gap(_));
