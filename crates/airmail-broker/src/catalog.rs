@@ -39,6 +39,7 @@
 //! - `progress`: neither number goes back, and no more is settled than folded.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
 //! - `indexes`: the logs of a namespace's maps have indexes of their own, each map's above those before.
+//! - `losses`: only logs of a namespace's maps have losses.
 //! - `emptied`: what is noted to be empty is a log of an earlier map that is kept.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
 //!   deleted; the start orders every log that there is.
@@ -47,6 +48,7 @@ mod change;
 mod check;
 mod commands;
 mod fold;
+mod losses;
 mod messages;
 mod namespaces;
 mod orders;
@@ -61,6 +63,7 @@ use crate::input::{Command, CommandId};
 use airmail_model::{Error, NamespaceId, Now, Sequence};
 use commands::Current;
 use fold::Fold;
+pub use losses::{Crossing, LogCut, LogLosses};
 pub(crate) use messages::{
     CatalogConfig, CatalogEffect, CatalogEffects, CatalogInput, CommandRefusal, Order, SystemAppend,
 };
@@ -151,6 +154,7 @@ impl CatalogCore {
             CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
             CatalogInput::Emptied { log, end } => self.emptied(now, log, end, out),
+            CatalogInput::Suspended { log, loss } => self.suspended(now, log, &loss, out),
             CatalogInput::LogSettled { namespace, result } => {
                 self.log_settled(now, namespace, result, out);
             }

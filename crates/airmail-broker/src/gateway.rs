@@ -13,9 +13,11 @@
 //!   the tail for its number to come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
-//! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]).
+//! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
+//!   is no more ([`retired`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
-//! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]).
+//! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]). Where a log has lost its end,
+//!   and that was accepted, everyone goes on in the life that it has begun ([`crossing`]).
 //!
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
 //! here:
@@ -54,6 +56,7 @@ mod behind_transitions;
 mod catchup_delivery;
 mod check;
 mod command;
+mod crossing;
 mod delivery_gate;
 mod listing;
 mod live;
@@ -65,6 +68,7 @@ mod publish;
 mod publish_gate;
 mod publish_order;
 mod reading_turns;
+mod retired;
 mod session;
 mod streams;
 mod subscribe;
@@ -323,6 +327,8 @@ impl Gateway {
     fn log_opened(&mut self, log: LogId, incarnation: Incarnation, out: &mut GatewayEffects) {
         self.logs.take_elsewhere(log);
         match self.logs.find(log) {
+            Some(key) if self.logs[key].incarnation == incarnation => {}
+            Some(key) if self.goes_back(log) => self.life_changed(key, incarnation, out),
             Some(key) => self.logs[key].incarnation = incarnation,
             None => _ = self.logs.insert(log, incarnation),
         }

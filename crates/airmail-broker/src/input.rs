@@ -3,7 +3,9 @@
 use crate::access::Principal;
 use airmail_log::{Call, Completion, TopicPage, TopicSeen};
 use airmail_model::frame::{Reply, Request};
-use airmail_model::{Durability, Error, Mono, Namespace, NamespaceId, Retention, StorageName};
+use airmail_model::{
+    Durability, Error, LogId, Mono, Namespace, NamespaceId, Retention, StorageName,
+};
 
 /// A stream of one client, for its life. Never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,6 +113,19 @@ pub enum Command {
         name: String,
         /// The storage that is to have its logs.
         storage: StorageName,
+        /// Refused as `NAMESPACE_CHANGED` if it is at another version.
+        based_on: Option<u64>,
+    },
+    /// Accepts that a log has lost its end: it goes on where it was cut, in a new life. Refused of a log that is not
+    /// suspended, and of one that is all lost.
+    AcceptLoss {
+        /// The log.
+        log: LogId,
+    },
+    /// Makes a namespace anew where it is, since all of its logs are lost. Refused as long as none is known to be.
+    RecreateNamespace {
+        /// Its name.
+        name: String,
         /// Refused as `NAMESPACE_CHANGED` if it is at another version.
         based_on: Option<u64>,
     },

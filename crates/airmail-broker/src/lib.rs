@@ -28,7 +28,7 @@ mod tower;
 mod transcript;
 
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
-pub use catalog::{Catalog, Entry, Progress};
+pub use catalog::{Catalog, Entry, LogCut, LogLosses, Progress};
 pub use config::{FirstNamespace, Interest, ShardConfig, SweepSettings};
 pub use engine::{Engine, TurnOutput};
 pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};

@@ -1,6 +1,6 @@
 //! Translation of the storage's refusals into the table of errors.
 
-use airmail_log::Refusal;
+use airmail_log::{LogLoss, Refusal};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::frame::Refused;
 use airmail_model::{Error, ErrorCode, LogId, LogMap};
@@ -51,6 +51,23 @@ pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) 
         Refusal::Io(reason) => Error::new(ErrorCode::StorageFailed)
             .field("storage")
             .value(reason),
+        Refusal::Suspended(reason) => Error::new(ErrorCode::LogSuspended)
+            .field("log")
+            .value(format_args!("{log}: {reason}"))
+            .limit("airmail cluster status says what can be done"),
+    }
+}
+
+/// The error of a log that log 0 says has stopped.
+pub(crate) fn suspended(log: LogId, namespace: &str, loss: &LogLoss) -> Error {
+    let error = Error::new(ErrorCode::LogSuspended).field("log");
+    match loss.at {
+        Some(at) => error
+            .value(format_args!("{log} was cut at number {at}"))
+            .limit(format_args!("airmail cluster accept-loss {log}")),
+        None => error
+            .value(format_args!("{log} is gone, or was made again"))
+            .limit(format_args!("airmail namespace recreate {namespace}")),
     }
 }
 

@@ -53,7 +53,9 @@ use crate::catalog::CatalogInput;
 use crate::config::ShardConfig;
 use crate::keys::TowerLogKey;
 use crate::link::{Answer, FromTower, ToTower};
-use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
+use airmail_log::{
+    Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, StorageTraits, Stored, Tag,
+};
 use airmail_model::frame::Ack;
 use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
@@ -250,6 +252,7 @@ impl Tower {
             Completion::Done { t } => self.done(t, out),
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
+            Completion::Suspended { log, loss } => self.suspended(log, loss, out),
             Completion::Provisioned { t, provisions } => {
                 if let Some(Purpose::Provision) = self.calls.answered(t) {
                     let provisioned = CatalogInput::Provisioned(Ok(*provisions));
@@ -409,12 +412,24 @@ impl Tower {
 
     /// Whether a topic's records are found in a log without reading it all.
     pub(crate) fn has_topic_index(&self, log: TowerLogKey) -> bool {
+        self.traits(log).is_some_and(|storage| storage.topic_index)
+    }
+
+    /// Whether a new life of a log may go on from further back than the one before: where many write to it, so that
+    /// nobody can seal it.
+    fn goes_back(&self, log: TowerLogKey) -> bool {
+        let is_of_first = self.logs[log].spec.storage.is_first();
+        let has_many = !is_of_first || self.capabilities.many_writers;
+        has_many && self.traits(log).is_some_and(|storage| !storage.seal)
+    }
+
+    /// Traits of a log's storage, if the node has it.
+    fn traits(&self, log: TowerLogKey) -> Option<StorageTraits> {
         let name = self.logs[log].spec.storage;
         if name.is_first() {
-            return self.capabilities.topic_index;
+            return Some(StorageTraits::of(&self.capabilities));
         }
-        let storage = self.config.storages.get(&name);
-        storage.is_some_and(|storage| storage.topic_index)
+        self.config.storages.get(&name).copied()
     }
 
     /// The life of a log, if it is open.

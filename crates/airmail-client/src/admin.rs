@@ -6,7 +6,8 @@ use crate::node_clock::NodeClock;
 use crate::node_cluster::NodeCluster;
 use crate::node_flow::FlowGate;
 use crate::nodes::Node;
-use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention, StorageName};
+use airmail_model::{Durability, Error, LogId, Namespace, NamespaceSpec, Retention, StorageName};
+use airmail_proto::message::log_to_proto;
 use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
 use airmail_proto::v1;
 use std::sync::Arc;
@@ -214,6 +215,33 @@ impl Admin {
         let request = v1::DrainRequest {};
         let drained = self.shared.call(true, Node::drain, request).await?;
         Ok(drained.connections)
+    }
+
+    /// Makes a namespace anew where it is, since its storage has lost all of its logs: what they held is told as lost, and
+    /// its publishers and subscribers go on. With `based_on`, only if the namespace is still at this version.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`; `INVALID_ARGUMENT` as long as its logs are not known to be gone.
+    pub async fn recreate(&self, name: &str, based_on: Option<u64>) -> Result<Namespace, Error> {
+        let request = v1::RecreateNamespaceRequest {
+            name: name.to_owned(),
+            based_on: based_on.unwrap_or(0),
+        };
+        namespace_from_proto(
+            self.shared
+                .call(false, Node::recreate_namespace, request)
+                .await?,
+        )
+    }
+
+    /// Accepts that a log has lost its end: it goes on where it was cut, in a new life. Gives its namespace.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` of a log that is not suspended, or of which nothing is left.
+    pub async fn accept_loss(&self, log: LogId) -> Result<Namespace, Error> {
+        let log = Some(log_to_proto(log));
+        let request = v1::AcceptLossRequest { log };
+        namespace_from_proto(self.shared.call(false, Node::accept_loss, request).await?)
     }
 
     /// Deletes a namespace and everything in it. With `based_on`, only if it is still at this

@@ -39,6 +39,8 @@ calls! {
         update_namespace(UpdateNamespaceRequest) -> v1::Namespace;
         move_namespace(MoveNamespaceRequest) -> v1::Namespace;
         delete_namespace(DeleteNamespaceRequest) -> v1::DeleteNamespaceResponse;
+        recreate_namespace(RecreateNamespaceRequest) -> v1::Namespace;
+        accept_loss(AcceptLossRequest) -> v1::Namespace;
         get_flow(GetFlowRequest) -> v1::Flow;
         get_clock(GetClockRequest) -> v1::Clock;
         accept_clock(AcceptClockRequest) -> v1::Clock;

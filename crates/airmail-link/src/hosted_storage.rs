@@ -5,7 +5,7 @@
 //! guest does, or leaves undone, the others get theirs: nothing here waits.
 //!
 //! A new life of a log that one of them begins is told to all others, unasked, as is everything that the
-//! storage itself tells unasked.
+//! storage itself tells unasked; but for what it has lost, which is its owner's to know.
 //!
 //! A clean stop refuses the owner's appends from its beginning. The storage closes when every guest has said
 //! that no append of its follows, or has no connection, so what others were promised is stored.
@@ -285,7 +285,8 @@ impl<S: LogStorage> HostedStorage<S> {
             } else if let Some(r) = completion.reader().filter(|r| marks.is_guests(r.0)) {
                 delivered.push((r, completion));
             } else {
-                if completion.reader().is_none() {
+                let is_owners = matches!(completion, Completion::Suspended { .. });
+                if completion.reader().is_none() && !is_owners {
                     self.tell_guests(&completion, None);
                 }
                 out.push(completion);

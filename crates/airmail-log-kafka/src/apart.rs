@@ -6,12 +6,14 @@
 //! it is sole and whole there. Whatever else comes goes to the storage behind, and the rest of its epoch after it. An epoch
 //! changes over in this direction alone, and only when nothing of it is under way at the handle, or something of it has an
 //! unknown outcome; so no batch overtakes another one of its producer that may still be acknowledged. A log is open here
-//! from when the storage behind has told that it is, by the spec that it was opened with, until its deletion is asked for.
+//! from when the storage behind has told that it is, by the spec that it was opened with, until its deletion is asked for, or
+//! log 0 says that it has stopped.
 //!
 //! Appends of one log are answered in the order of the calls *of each way*. While the storage behind has lost a log, what
 //! would go to it is refused as away; the handle goes on.
 //!
-//! Invariant: a log is open at the handle only if the storage behind has opened it, and nobody has asked to delete it since.
+//! Invariant: a log is open at the handle only if the storage behind has opened it, and nobody has asked to delete it since, or
+//! said that it has stopped.
 
 use crate::appender::KafkaAppender;
 use crate::brokers::Brokers;
@@ -102,6 +104,10 @@ impl<B: Brokers, S: LogStorage> LogStorage for ApartStorage<B, S> {
                 }
             }
             Call::Open { t, log, spec } => {
+                if spec.soundness.is_suspended {
+                    // Nothing is appended by any way. What log 0 says later comes with another spec.
+                    self.appender.close_log(*log);
+                }
                 self.opening.insert(*t, (*log, spec.clone()));
             }
             Call::Delete { log, .. } => {

@@ -80,11 +80,13 @@ impl<B: Brokers> KafkaAppender<B> {
         let partition = Partition::new(&topic, number);
         match self.logs.get_mut(&id) {
             Some(log) if spec.as_of < log.spec.as_of => return,
-            Some(log) if log.partition == partition => {
+            Some(log)
+                if log.partition == partition && log.spec.soundness.cuts == spec.soundness.cuts =>
+            {
                 log.spec = *spec;
                 return;
             }
-            // A later spec names other topics: those of before are no more.
+            // A later spec names other topics, or another life, in which offsets are used again: what was is no more.
             Some(_) => self.close_log(id),
             None => {}
         }

@@ -8,6 +8,7 @@
 use crate::asking::{REST, Waiter};
 use crate::brokers::{Answer, Brokers, Failure, Question};
 use crate::place::Offset;
+use crate::soundness::Suspicion;
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, Refusal, Tag, TopicPage};
 use airmail_model::{AppendTime, LogId, Mono};
@@ -112,10 +113,9 @@ impl<B: Brokers> KafkaStorage<B> {
                         .config
                         .has_bug(crate::sabotage::Bug::LowWatermarkTruncates) =>
             {
-                let why = format!("partition {} was cut at offset {high}", log.partition);
                 let waiters = log.asking.give_up();
-                self.suspend_log(id, why.clone());
-                self.unanswered(id, waiters, &Refusal::Io(why));
+                self.conclude(id, Some(*high));
+                self.unanswered(id, waiters, &KafkaStorage::<B>::busy());
             }
             Answer::Watermarks { low, high } => {
                 log.kept_from(*low);
@@ -129,7 +129,7 @@ impl<B: Brokers> KafkaStorage<B> {
             Answer::Failed(Failure::NoTopic) => {
                 let waiters = log.asking.give_up();
                 let why = format!("topic {} is not there", log.partition.topic);
-                self.suspend_log(id, why.clone());
+                self.doubt(id, Suspicion::Another);
                 self.unanswered(id, waiters, &Refusal::Io(why));
             }
             _ => {

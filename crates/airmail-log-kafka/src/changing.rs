@@ -11,7 +11,7 @@ use crate::place::Offset;
 use crate::rows::{Row, Statement};
 use crate::start::state_partition;
 use crate::storage::{KafkaStorage, Purpose};
-use airmail_log::{Call, Completion, LogSpec, Origin, Refusal, Tag};
+use airmail_log::{Call, Completion, LogSpec, Origin, Refusal, Soundness, Tag};
 use airmail_model::{Holder, LogId, MapEpoch, Sequence, bug};
 use std::collections::VecDeque;
 
@@ -69,6 +69,8 @@ pub(crate) struct Target {
     pub(crate) spec: LogSpec,
     /// The log has a spec of a later place, which stays.
     pub(crate) is_old: bool,
+    /// Word of log 0 on losses of the log, of whichever place is the latest.
+    pub(crate) soundness: Soundness,
 }
 
 /// Changes of one log.
@@ -215,6 +217,18 @@ impl<B: Brokers> KafkaStorage<B> {
         if let Some((_, current)) = last.filter(|(_, epoch)| !is_old && spec.epoch < *epoch) {
             return Err(Refusal::StaleMap { current });
         }
+        let soundness = self.work.doubts.hear(id, spec);
+        if soundness.is_suspended {
+            return Err(self.suspend_as_said(id));
+        }
+        if self
+            .logs
+            .get(&id)
+            .is_some_and(|log| log.cuts < soundness.cuts)
+        {
+            // It begins again, in another life.
+            self.close_log(id, &KafkaStorage::<B>::busy());
+        }
         let is_open = self.logs.get(&id).is_some_and(|log| log.is_open);
         if is_open && is_old {
             self.step(id, Step::Bounds);
@@ -241,6 +255,7 @@ impl<B: Brokers> KafkaStorage<B> {
             topics,
             spec,
             is_old,
+            soundness,
         });
         self.order(Purpose::Change(id), Order::Describe { topic });
         Ok(())
@@ -348,7 +363,11 @@ impl<B: Brokers> KafkaStorage<B> {
             {
                 self.make_again(id)
             }
-            (_, Answer::Failed(Failure::NoTopic)) => {
+            (step, Answer::Failed(Failure::NoTopic)) => {
+                if step == Step::Described {
+                    let topics = changes.target.as_ref().and_then(|target| target.topics);
+                    self.topic_missing(id, topics);
+                }
                 let name = topic.map_or_else(String::new, |topic| topic.to_string());
                 Err(Refusal::Io(format!("topic {name} is not there")))
             }

@@ -128,14 +128,25 @@ pub(crate) fn state_topic(config: &KafkaConfig) -> Topic {
     Topic::new(&format!("{}.state", config.prefix))
 }
 
-/// The life of a log: another one where the cluster, the log, its topic or the count of its renewals is another.
-pub(crate) fn incarnation(cluster: u64, log: LogId, nonce: u64, renewals: u32) -> Incarnation {
+/// The life of a log: another one where the cluster, the log, its topic or the count of its renewals or cuts is another.
+pub(crate) fn incarnation(
+    cluster: u64,
+    log: LogId,
+    nonce: u64,
+    (renewals, cuts): (u32, u32),
+) -> Incarnation {
     let lane = u64::from(log.lane as u8);
     let id = u64::from(log.namespace.0) << 32 | lane << 16 | u64::from(log.index.0);
-    let parts = [id, nonce, renewals.into()];
-    let mixed = parts.iter().fold(random::mixed(cluster), |mixed, part| {
-        random::nth(mixed ^ random::mixed(*part), 0)
-    });
+    let parts = [Some(id), Some(nonce), Some(renewals.into())];
+    // A log that was never cut is in the life that it had before there were cuts.
+    let cuts = (cuts > 0).then_some(u64::from(cuts));
+    let mixed = parts
+        .iter()
+        .chain([&cuts])
+        .flatten()
+        .fold(random::mixed(cluster), |mixed, part| {
+            random::nth(mixed ^ random::mixed(*part), 0)
+        });
     Incarnation(mixed)
 }
 
@@ -329,10 +340,13 @@ mod tests {
     fn every_life_of_a_log_is_another_one() {
         let log = LogId::default();
         let lives = [
-            incarnation(1, log, 5, 0),
-            incarnation(1, log, 5, 1),
-            incarnation(1, log, 6, 0),
-            incarnation(2, log, 5, 0),
+            incarnation(1, log, 5, (0, 0)),
+            incarnation(1, log, 5, (1, 0)),
+            incarnation(1, log, 5, (0, 1)),
+            incarnation(1, log, 5, (1, 1)),
+            incarnation(1, log, 5, (0, 2)),
+            incarnation(1, log, 6, (0, 0)),
+            incarnation(2, log, 5, (0, 0)),
             incarnation(
                 1,
                 LogId {
@@ -340,7 +354,7 @@ mod tests {
                     ..log
                 },
                 5,
-                0,
+                (0, 0),
             ),
         ];
         for (n, life) in lives.iter().enumerate() {

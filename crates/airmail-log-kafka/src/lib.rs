@@ -56,6 +56,7 @@ mod scanning;
 mod sending;
 #[cfg(feature = "kafka")]
 pub mod shell;
+mod soundness;
 mod start;
 mod statement;
 mod statements;

@@ -20,7 +20,7 @@ use crate::producers::Producers;
 use crate::reader::ReaderKey;
 use crate::sending::Sending;
 use crate::statement::Witness;
-use airmail_log::{Bounds, LogSpec};
+use airmail_log::{Bounds, LogSpec, Refusal};
 use airmail_model::{AppendTime, Incarnation, LogId, Sequence};
 use std::collections::BTreeSet;
 
@@ -88,8 +88,10 @@ pub(crate) struct Log {
     pub(crate) incarnation: Incarnation,
     /// Whether it was told that it is open.
     pub(crate) is_open: bool,
-    /// Reason for which nothing of it is served or taken: the partition is not the one that it was.
-    pub(crate) suspended: Option<String>,
+    /// Times that it was cut, and went on in another life.
+    pub(crate) cuts: u32,
+    /// Reason for which nothing of it is served or taken: the partition is not the one that it was, or that is to be seen.
+    pub(crate) suspended: Option<Refusal>,
     /// The first offset that is kept, as far as it is known.
     pub(crate) low: Offset,
     pub(crate) scan: Scan,
@@ -142,6 +144,13 @@ impl Log {
             bytes: contents.map_or(0, |(_, bytes)| bytes),
             sealed: None,
         }
+    }
+
+    /// The last record that was read of it, if there is one: what has to be there still.
+    pub(crate) fn last_read(&self) -> Option<Witness> {
+        self.scan
+            .awaited
+            .or(self.scan.last.as_ref().map(Witness::of))
     }
 
     /// The number of its end, as far as it was read.

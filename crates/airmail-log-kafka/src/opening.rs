@@ -2,10 +2,11 @@
 //! what is stated of it ends.
 
 use crate::brokers::{Brokers, Described, Order, Question};
-use crate::changing::Step;
+use crate::changing::{Step, Target};
 use crate::layout::{check, retention_settings};
 use crate::place::Offset;
 use crate::rows::Statement;
+use crate::soundness::cut_at;
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, Refusal, Tag};
 use airmail_model::LogId;
@@ -15,6 +16,7 @@ impl<B: Brokers> KafkaStorage<B> {
         let Some(target) = self.target(id) else {
             return Err(Refusal::NoLog);
         };
+        self.work.doubts.found(id);
         let topic = &target.partition.topic;
         let partitions = target.partition.number.0 + 1;
         check(&self.config, topic, found, partitions).map_err(Refusal::Io)?;
@@ -45,8 +47,25 @@ impl<B: Brokers> KafkaStorage<B> {
         self.write(id, Statement::Spec { as_of, epoch })
     }
 
+    /// The row about a cut that log 0 knows of, and the rows do not.
+    fn cut_to_write(&self, id: LogId, target: &Target) -> Option<Statement> {
+        let (soundness, nonce) = (target.soundness, target.topics?.nonce);
+        let (count, at) = (soundness.cuts, cut_at(&soundness));
+        let is_new = count > self.rows.of(id).cuts(nonce).0;
+        is_new.then_some(Statement::Cuts { count, nonce, at })
+    }
+
     /// Has the log read, if it is not.
     pub(crate) fn attach(&mut self, id: LogId) {
+        let cut = self
+            .target(id)
+            .and_then(|target| self.cut_to_write(id, &target));
+        if let Some(cut) = cut {
+            if let Err(why) = self.write(id, cut) {
+                self.refuse_change(id, why);
+            }
+            return;
+        }
         if self.logs.contains_key(&id) {
             self.step(id, Step::Bounds);
             return self.wait_for_bounds(id, crate::asking::Waiter::Change);
@@ -84,10 +103,10 @@ impl<B: Brokers> KafkaStorage<B> {
             return self.refuse_change(id, Refusal::NoLog);
         };
         if let Some(why) = log.suspended.clone() {
-            if !log.is_open {
+            if !log.is_open && !self.work.doubts.has(id) {
                 self.close_log(id, &Refusal::NoLog);
             }
-            return self.refuse_change(id, Refusal::Io(why));
+            return self.refuse_change(id, why);
         }
         if log.scan.awaited.is_some() && !log.is_open {
             return self.refuse_change(id, KafkaStorage::<B>::busy());
@@ -95,8 +114,12 @@ impl<B: Brokers> KafkaStorage<B> {
         if let Some(target) = target {
             log.spec = target.spec;
         }
-        log.is_open = true;
+        let has_begun = !std::mem::replace(&mut log.is_open, true);
         let bounds = log.bounds(high);
+        if has_begun && log.cuts > 0 {
+            // Whoever has read the life before is told before all that comes of this one.
+            self.out.push(Completion::Gained { log: id, bounds });
+        }
         self.end_change(id, Completion::Opened { t, bounds });
     }
 }

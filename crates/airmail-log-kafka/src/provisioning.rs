@@ -13,6 +13,15 @@ use crate::place::Offset;
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, LogSpec, Refusal, Tag};
 use airmail_model::{LogId, random};
+use std::collections::BTreeMap;
+
+/// All provisionings.
+#[derive(Debug, Default)]
+pub(crate) struct Provisionings {
+    under_way: BTreeMap<Tag, Provisioning>,
+    /// Number of topics named so far.
+    nonces: u64,
+}
 
 /// Provisioning under way.
 #[derive(Debug)]
@@ -45,14 +54,14 @@ impl<B: Brokers> KafkaStorage<B> {
         if logs == 0 || log.index.0.checked_add(logs).is_none() {
             return self.refuse(t, Refusal::Unsupported("so many logs".into()));
         }
-        self.work.nonces += 1;
+        self.work.provisionings.nonces += 1;
         let topics = MapTopics {
             epoch: spec.epoch,
             first: log.index,
             logs,
             replicas: self.config.replicas,
             min_insync: self.config.min_insync,
-            nonce: random::nth(self.config.seed, self.work.nonces),
+            nonce: random::nth(self.config.seed, self.work.provisionings.nonces),
         };
         let provisioning = Provisioning {
             topics,
@@ -61,7 +70,7 @@ impl<B: Brokers> KafkaStorage<B> {
             step: Step::Due(spec),
             failure: None,
         };
-        self.work.provisionings.insert(t, provisioning);
+        self.work.provisionings.under_way.insert(t, provisioning);
     }
 
     /// Begins what waits for the start to be over.
@@ -70,7 +79,7 @@ impl<B: Brokers> KafkaStorage<B> {
         if !self.start.is_over() && failure.is_none() {
             return;
         }
-        let due = self.work.provisionings.iter();
+        let due = self.work.provisionings.under_way.iter();
         let due: Vec<(Tag, LogSpec)> = due
             .filter_map(|(t, of)| match of.step {
                 Step::Due(spec) => Some((*t, spec)),
@@ -79,11 +88,11 @@ impl<B: Brokers> KafkaStorage<B> {
             .collect();
         for (t, spec) in due {
             if let Some(why) = &failure {
-                self.work.provisionings.remove(&t);
+                self.work.provisionings.under_way.remove(&t);
                 self.refuse(t, Refusal::Io(why.clone()));
                 continue;
             }
-            let Some(of) = self.work.provisionings.get_mut(&t) else {
+            let Some(of) = self.work.provisionings.under_way.get_mut(&t) else {
                 // Input: an answer to what was given up.
                 continue;
             };
@@ -103,7 +112,7 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     pub(crate) fn provision_answered(&mut self, t: Tag, answer: Answer) {
-        let Some(of) = self.work.provisionings.get_mut(&t) else {
+        let Some(of) = self.work.provisionings.under_way.get_mut(&t) else {
             // Input: an answer to what was given up.
             return;
         };
@@ -137,7 +146,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     /// One answer less to wait for; the next step after the last.
     fn provision_step(&mut self, t: Tag, failure: Option<Refusal>) {
-        let Some(of) = self.work.provisionings.get_mut(&t) else {
+        let Some(of) = self.work.provisionings.under_way.get_mut(&t) else {
             // Input: a report of what was given up.
             return;
         };
@@ -165,7 +174,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 self.bear(t, &topics, &names);
             }
             Step::Births => {
-                self.work.provisionings.remove(&t);
+                self.work.provisionings.under_way.remove(&t);
                 let provisions = Box::new(topics.encode());
                 self.out.push(Completion::Provisioned { t, provisions });
             }
@@ -193,7 +202,7 @@ impl<B: Brokers> KafkaStorage<B> {
     }
 
     fn provision_failed(&mut self, t: Tag) {
-        let Some(of) = self.work.provisionings.remove(&t) else {
+        let Some(of) = self.work.provisionings.under_way.remove(&t) else {
             // Input: an answer to what was given up.
             return;
         };

@@ -13,7 +13,7 @@ use crate::layout::MapTopics;
 use crate::place::{Offset, place_of};
 use crate::rows::Statement;
 use crate::storage::{KafkaStorage, Purpose};
-use airmail_log::{Completion, LogSpec, Origin, Refusal, Tag};
+use airmail_log::{Completion, LogSpec, Origin, Refusal, Soundness, Tag};
 use airmail_model::{Holder, Lane, LogId, LogIndex, Provisions, Sequence};
 
 impl<B: Brokers> KafkaStorage<B> {
@@ -55,6 +55,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 topics: log.topics,
                 spec: log.spec,
                 is_old: false,
+                soundness: Soundness::default(),
             });
         }
         let topics = MapTopics::decode(provisions)?;
@@ -63,12 +64,14 @@ impl<B: Brokers> KafkaStorage<B> {
             topics: Some(topics),
             spec: LogSpec::default(),
             is_old: false,
+            soundness: Soundness::default(),
         })
     }
 
     /// The log is deleted: it ends here, and its topic with the last of the topic's logs.
     pub(crate) fn remove(&mut self, id: LogId, t: Tag) {
         self.close_log(id, &Refusal::NoLog);
+        self.work.doubts.forget(id);
         self.remove_statements(id);
         let Some(target) = self.target(id) else {
             // Input: a log that was deleted meanwhile.

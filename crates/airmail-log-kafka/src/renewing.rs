@@ -33,7 +33,9 @@ impl<B: Brokers> KafkaStorage<B> {
         }
         let count = self.rows.of(id).lives(nonce) + 1;
         self.step(id, Step::Begins(count));
-        self.ask_statement(id, incarnation(self.config.cluster, id, nonce, count));
+        let (cuts, _) = self.rows.of(id).cuts(nonce);
+        let life = incarnation(self.config.cluster, id, nonce, (count, cuts));
+        self.ask_statement(id, life);
         Ok(())
     }
 
@@ -72,6 +74,7 @@ impl<B: Brokers> KafkaStorage<B> {
     /// Takes note of the life that the rows say a log is in. If somebody else has begun a new one, the owner is told, and
     /// it is looked at whether the log is still what was read of it.
     pub(crate) fn live_on(&mut self, id: LogId) {
+        self.stop_cut(id);
         let changes = self.work.changes.get(&id);
         let change = changes.and_then(|of| of.queue.front());
         let is_own = matches!(change, Some(Change::Renew(_)));

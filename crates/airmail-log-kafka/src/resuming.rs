@@ -17,9 +17,11 @@ use crate::changing::Step;
 use crate::layout::MapTopics;
 use crate::log::{Log, Scan};
 use crate::place::Offset;
+use crate::soundness::Unsound;
 use crate::start::state_partition;
 use crate::statement::Witness;
 use crate::storage::{KafkaStorage, Purpose};
+use airmail_log::Refusal;
 use airmail_model::{Incarnation, LogId, Mono};
 use std::time::Duration;
 
@@ -40,8 +42,9 @@ pub(crate) struct Follower {
 }
 
 impl<B: Brokers> KafkaStorage<B> {
-    /// Reads the newest statement about a life of a log that can be read, if there is one.
-    fn stated(&self, id: LogId, life: Incarnation) -> Option<Scan> {
+    /// Reads the newest statement about a life of a log that can be read, if there is one; else about the life before, if it
+    /// is of a place before the one at which that was cut.
+    fn stated(&self, (id, nonce): (LogId, u64), life: Incarnation) -> Option<Scan> {
         let statements = &self.work.stating.statements;
         #[cfg(feature = "sabotage")]
         if self.config.has_bug(crate::sabotage::Bug::StatementTrusted) {
@@ -54,8 +57,16 @@ impl<B: Brokers> KafkaStorage<B> {
                 ..scan
             });
         }
-        let mut whole = statements.statements(id, life);
-        whole.find_map(|statement| statement.scan(&self.config.statements))
+        let whole = statements.statements(id, life);
+        let before = self
+            .life_before(id, nonce)
+            .filter(|_| life == self.life(id, nonce));
+        let before = before.into_iter().flat_map(|(life, at)| {
+            let whole = statements.statements(id, life);
+            whole.filter(move |statement| statement.head.next <= at)
+        });
+        let mut all = whole.chain(before);
+        all.find_map(|statement| statement.scan(&self.config.statements))
     }
 
     /// Whether there is a statement from which a log that begins here can be read, or none is needed.
@@ -63,13 +74,18 @@ impl<B: Brokers> KafkaStorage<B> {
         // A birth record says nothing of producers.
         let birthless = Offset(u64::from(topics.is_some()));
         let nonce = topics.map_or(0, |topics| topics.nonce);
-        let place = self.work.stating.statements.place(id, self.life(id, nonce));
-        low <= birthless || place >= Some(low)
+        let statements = &self.work.stating.statements;
+        let place = statements.place(id, self.life(id, nonce));
+        let before = self.life_before(id, nonce).and_then(|(life, at)| {
+            let places = statements.statements(id, life).map(|of| of.head.next);
+            places.filter(|place| *place <= at).max()
+        });
+        low <= birthless || place.max(before) >= Some(low)
     }
 
     /// Begins a log that is kept from `low` on: at the place of a statement, or there.
-    pub(crate) fn scan_from(&self, id: LogId, life: Incarnation, low: Offset) -> Scan {
-        let stated = self.stated(id, life);
+    pub(crate) fn scan_from(&self, log: (LogId, u64), life: Incarnation, low: Offset) -> Scan {
+        let stated = self.stated(log, life);
         let mut scan = stated.unwrap_or_else(|| Scan::new(low, &self.config.statements));
         scan.begins_at(low);
         scan
@@ -147,7 +163,8 @@ impl<B: Brokers> KafkaStorage<B> {
             let topics = log.topics;
             return self.follow(id, topics, low);
         }
-        let stated = self.stated(id, life).filter(|_| next < low);
+        let nonce = log.topics.map_or(0, |topics| topics.nonce);
+        let stated = self.stated((id, nonce), life).filter(|_| next < low);
         let Some(log) = self.logs.get_mut(&id) else {
             // Input: a log that was deleted meanwhile.
             return;
@@ -196,8 +213,8 @@ impl<B: Brokers> KafkaStorage<B> {
         };
         log.scan.looks += 1;
         if log.scan.looks > LOOKS_MAX && !log.is_open {
-            let why = log.is_another();
-            return self.suspend_log(id, why);
+            let why = Refusal::Io(log.is_another());
+            return self.stop_log(id, &why);
         }
         self.look_again_later(id);
     }
@@ -222,7 +239,7 @@ impl Log {
     ///
     /// # Errors
     /// Why the log must stop: it is not the one that was read.
-    pub(crate) fn meet(&mut self, record: Record) -> Result<(), String> {
+    pub(crate) fn meet(&mut self, record: Record) -> Result<(), Unsound> {
         let Some(awaited) = self.scan.awaited else {
             // Input: a record that was there already.
             return Ok(());
@@ -231,7 +248,7 @@ impl Log {
         #[cfg(feature = "sabotage")]
         let is_another = is_another && self.bug != Some(crate::sabotage::Bug::BirthNotRead);
         if is_another {
-            return Err(self.is_another());
+            return Err(Unsound::Another);
         }
         self.scan.awaited = None;
         self.scan.looks = 0;

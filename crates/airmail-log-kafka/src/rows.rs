@@ -1,10 +1,11 @@
 //! Rows about logs, in the compacted topic `<prefix>.state`: what a restart has to know and Kafka has no place for.
 //!
 //! A row is a true statement that never becomes false: *a spec of this place was taken over*, *the log was deleted as of
-//! this place*, *this life was begun*. So any number of nodes may write them, and the fold is a maximum: a node that has
+//! this place*, *this life was begun*, *this loss was accepted*. So any number of nodes may write them, and the fold is a maximum: a node that has
 //! slept and writes an older row changes nothing. For that, the place is part of the key; whoever writes a higher row
 //! removes the lower one.
 
+use crate::place::Offset;
 use airmail_model::{Lane, LogId, LogIndex, MapEpoch, NamespaceId, Sequence};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub(crate) enum Statement {
     Deleted { as_of: Sequence },
     /// Lives, so many, were begun in the topic with this nonce, beside the first.
     Lives { count: u32, nonce: u64 },
+    /// Losses of its end, so many, were accepted in the topic with this nonce, the last one at this offset.
+    Cuts { count: u32, nonce: u64, at: Offset },
 }
 
 /// A statement about a log.
@@ -58,6 +61,7 @@ impl Row {
             Statement::Spec { as_of, .. } => (1, as_of.0),
             Statement::Deleted { as_of } => (2, as_of.0),
             Statement::Lives { count, .. } => (3, count.into()),
+            Statement::Cuts { count, .. } => (4, count.into()),
         };
         let mut key = vec![kind];
         key.extend(log_key(self.log));
@@ -69,23 +73,31 @@ impl Row {
         let (epoch, nonce) = match self.statement {
             Statement::Spec { epoch, .. } => (epoch.0, 0),
             Statement::Deleted { .. } => (0, 0),
-            Statement::Lives { nonce, .. } => (0, nonce),
+            Statement::Lives { nonce, .. } | Statement::Cuts { nonce, .. } => (0, nonce),
         };
         let mut value = vec![VERSION];
         value.extend(epoch.to_be_bytes());
         value.extend(nonce.to_be_bytes());
+        if let Statement::Cuts { at, .. } = self.statement {
+            value.extend(at.0.to_be_bytes());
+        }
         value.into()
     }
 
     /// Reads a row; `None` for one of another version.
     pub(crate) fn read(key: &[u8], value: &[u8]) -> Option<Row> {
         let key: &[u8; KEY_BYTES] = key.try_into().ok()?;
-        let value: &[u8; VALUE_BYTES] = value.try_into().ok()?;
+        let (value, rest) = value.split_first_chunk::<VALUE_BYTES>()?;
         let [kind, l0, l1, l2, l3, l4, l5, l6, place @ ..] = *key;
         let [version, e0, e1, e2, e3, nonce @ ..] = *value;
         if version != VERSION {
             return None;
         }
+        let at = match (kind, <[u8; 8]>::try_from(rest)) {
+            (4, Ok(at)) => Offset(u64::from_be_bytes(at)),
+            (1..=3, _) if rest.is_empty() => Offset(0),
+            _ => return None,
+        };
         let place = u64::from_be_bytes(place);
         let as_of = Sequence(place);
         Some(Row {
@@ -99,6 +111,11 @@ impl Row {
                 3 => Statement::Lives {
                     count: u32::try_from(place).ok()?,
                     nonce: u64::from_be_bytes(nonce),
+                },
+                4 => Statement::Cuts {
+                    count: u32::try_from(place).ok()?,
+                    nonce: u64::from_be_bytes(nonce),
+                    at,
                 },
                 _ => return None,
             },
@@ -115,6 +132,8 @@ pub(crate) struct LogRows {
     pub(crate) deleted: Option<Sequence>,
     /// Count of lives, and the topic they are of.
     lives: Option<(u32, u64)>,
+    /// Count of cuts, the topic they are of, and the offset of the last.
+    cuts: Option<(u32, u64, Offset)>,
 }
 
 impl LogRows {
@@ -123,6 +142,14 @@ impl LogRows {
         match self.lives {
             Some((count, of)) if of == nonce => count,
             _ => 0,
+        }
+    }
+
+    /// Cuts in a topic, and where the last one was.
+    pub(crate) fn cuts(&self, nonce: u64) -> (u32, Offset) {
+        match self.cuts {
+            Some((count, of, at)) if of == nonce => (count, at),
+            _ => (0, Offset(0)),
         }
     }
 }
@@ -162,6 +189,15 @@ impl Rows {
                 let (count, nonce) = before.filter(|(before, _)| *before != count)?;
                 Statement::Lives { count, nonce }
             }
+            Statement::Cuts { count, nonce, at } => {
+                let before = of.cuts;
+                if before.is_some_and(|(before, of, _)| of == nonce && before >= count) {
+                    return None;
+                }
+                of.cuts = Some((count, nonce, at));
+                let (count, nonce, at) = before.filter(|(before, ..)| *before != count)?;
+                Statement::Cuts { count, nonce, at }
+            }
         };
         Some(Row {
             log: row.log,
@@ -184,6 +220,11 @@ mod tests {
             Statement::Lives {
                 count: 3,
                 nonce: 77,
+            },
+            Statement::Cuts {
+                count: 2,
+                nonce: 77,
+                at: Offset(55),
             },
         ];
         statement

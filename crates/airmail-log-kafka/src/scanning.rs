@@ -11,6 +11,7 @@ use crate::reader::ReaderKey;
 #[cfg(feature = "sabotage")]
 use crate::sabotage::{Bug, unless_next};
 use crate::sending::Sending;
+use crate::soundness::{Suspicion, Unsound};
 use crate::storage::KafkaStorage;
 use airmail_log::{Completion, LogSpec, Refusal};
 use airmail_model::{Batch, LogId};
@@ -31,8 +32,10 @@ impl<B: Brokers> KafkaStorage<B> {
         let sending = Sending::default();
         #[cfg(feature = "sabotage")]
         let sending = sending.with_bug(self.config.bug);
-        let incarnation = self.life(id, topics.map_or(0, |topics| topics.nonce));
-        let scan = self.scan_from(id, incarnation, low);
+        let nonce = topics.map_or(0, |topics| topics.nonce);
+        let incarnation = self.life(id, nonce);
+        let (cuts, _) = self.rows.of(id).cuts(nonce);
+        let scan = self.scan_from((id, nonce), incarnation, low);
         let log = Log {
             id,
             partition,
@@ -40,6 +43,7 @@ impl<B: Brokers> KafkaStorage<B> {
             spec,
             incarnation,
             is_open: false,
+            cuts,
             suspended: None,
             low,
             scan,
@@ -59,6 +63,8 @@ impl<B: Brokers> KafkaStorage<B> {
         } else if self.start.is_consumer(consumer) {
             self.start.readable();
             self.go_on_starting();
+        } else if self.work.doubts.of_consumer(consumer).is_some() {
+            self.look_readable(consumer);
         } else {
             self.sweep_readable(consumer);
         }
@@ -103,7 +109,10 @@ impl<B: Brokers> KafkaStorage<B> {
                         log.meet(record)
                     };
                     if let Err(why) = result {
-                        self.suspend_log(id, why);
+                        match why {
+                            Unsound::BornAgain => self.conclude(id, None),
+                            Unsound::Another => self.doubt(id, Suspicion::Another),
+                        }
                         return false;
                     }
                 }
@@ -129,6 +138,9 @@ impl<B: Brokers> KafkaStorage<B> {
         if self.start.is_consumer(consumer) {
             return self.rows_ended();
         }
+        if self.work.doubts.of_consumer(consumer).is_some() {
+            return self.doubt_of(consumer, Suspicion::Another);
+        }
         let Some(id) = self
             .scans
             .get(&consumer)
@@ -149,6 +161,9 @@ impl<B: Brokers> KafkaStorage<B> {
         if self.start.is_consumer(consumer) {
             return self.rows_ended();
         }
+        if self.work.doubts.of_consumer(consumer).is_some() {
+            return self.doubt_of(consumer, Suspicion::Another);
+        }
         let of_scan = self.scans.get(&consumer).copied();
         if let Some(id) = of_scan {
             self.stop_scan(id);
@@ -158,27 +173,11 @@ impl<B: Brokers> KafkaStorage<B> {
         }
     }
 
-    /// A consumer has come upon something that must not be: its log stops.
-    pub(crate) fn suspend(&mut self, consumer: ConsumerId, why: &str) {
-        if self.start.is_consumer(consumer) {
-            return self.rows_ended();
-        }
-        let of_scan = self.scans.get(&consumer).copied();
-        let Some(id) = of_scan.or_else(|| self.end_sweep(consumer)) else {
-            // Input: a consumer that was stopped meanwhile.
-            return;
-        };
-        if let Some(log) = self.logs.get(&id) {
-            let why = format!("partition {} {why}", log.partition);
-            self.suspend_log(id, why);
-        }
-    }
-
     /// Stops a log: nothing of it is given or taken, and everybody is told why.
-    pub(crate) fn suspend_log(&mut self, id: LogId, why: String) {
-        self.stop_reading(id, &Refusal::Io(why.clone()));
+    pub(crate) fn stop_log(&mut self, id: LogId, why: &Refusal) {
+        self.stop_reading(id, why);
         if let Some(log) = self.logs.get_mut(&id) {
-            log.suspended = Some(why);
+            log.suspended = Some(why.clone());
             // Nothing more of it is read: nobody will know what has become of these.
             self.work.under_way_bytes -= log.sending.bytes();
             log.sending.give_up();
@@ -188,6 +187,7 @@ impl<B: Brokers> KafkaStorage<B> {
 
     /// Ends a log here.
     pub(crate) fn close_log(&mut self, id: LogId, why: &Refusal) {
+        self.end_doubt(id);
         self.stop_reading(id, why);
         let Some(mut log) = self.logs.remove(&id) else {
             // Input: a log that was deleted meanwhile.
@@ -237,9 +237,9 @@ impl Log {
         &mut self,
         record: Record,
         counts: &mut crate::storage::Counts,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unsound> {
         if self.scan.awaited.is_some() {
-            return Err(self.is_another());
+            return Err(Unsound::Another);
         }
         self.scan.is_at_end = false;
         self.scan.unstated_bytes += record.bytes();
@@ -252,16 +252,13 @@ impl Log {
         &mut self,
         record: &Record,
         counts: &mut crate::storage::Counts,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unsound> {
         let birth = self.topics.filter(|_| record.offset == Offset(0));
         #[cfg(feature = "sabotage")]
         let birth = birth.filter(|_| self.bug != Some(Bug::BirthNotRead));
         if let Some(topics) = birth {
             if record.value.as_ref() != Some(&topics.birth()) {
-                let partition = &self.partition;
-                return Err(format!(
-                    "partition {partition} was made again under its name"
-                ));
+                return Err(Unsound::BornAgain);
             }
             self.scan.newest.push(Entry::void(record));
             return Ok(());

@@ -101,8 +101,14 @@ impl Stating {
 impl<B: Brokers> KafkaStorage<B> {
     /// A log's life, as the rows have it.
     pub(crate) fn life(&self, id: LogId, nonce: u64) -> Incarnation {
-        let lives = self.rows.of(id).lives(nonce);
-        incarnation(self.config.cluster, id, nonce, lives)
+        let rows = self.rows.of(id);
+        let counts = (rows.lives(nonce), rows.cuts(nonce).0);
+        #[cfg(feature = "sabotage")]
+        let counts = match self.config.bug {
+            Some(crate::sabotage::Bug::CutKeepsLife) => (counts.0, 0),
+            _ => counts,
+        };
+        incarnation(self.config.cluster, id, nonce, counts)
     }
 
     /// Takes note that a log was read on, from this place.
@@ -419,8 +425,14 @@ impl<B: Brokers> KafkaStorage<B> {
             return false;
         }
         let nonce = log.topics.map_or(0, |topics| topics.nonce);
-        let lives = rows.lives(nonce);
+        let (lives, (cuts, _)) = (rows.lives(nonce), rows.cuts(nonce));
+        let has_own = (self.work.stating.statements)
+            .place(id, self.life(id, nonce))
+            .is_some();
+        // Before the first statement about the present life, one about the life before its cut may be begun from.
+        let before = self.life_before(id, nonce).filter(|_| !has_own);
         let mut present = [lives, lives.saturating_add(1)].into_iter();
-        present.all(|count| incarnation(self.config.cluster, id, nonce, count) != life)
+        let is_past = |count| incarnation(self.config.cluster, id, nonce, (count, cuts)) != life;
+        before.is_none_or(|(before, _)| before != life) && present.all(is_past)
     }
 }

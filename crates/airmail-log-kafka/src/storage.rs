@@ -10,6 +10,7 @@
 //! - `appending`: appends and their reports.
 //! - `bounds`: questions about a log's ends, and the calls that need them.
 //! - `resuming`, `scanning`, `sweeping`, `giving`: reading.
+//! - `soundness`: logs that are not what they were.
 //! - `stating`: statements about what was read, from which the next start goes on.
 //!
 //! Invariants are those of its parts (`Log`, `Sending`,
@@ -22,9 +23,10 @@ use crate::config::KafkaConfig;
 use crate::log::Log;
 use crate::looking::Looking;
 use crate::place::Offset;
-use crate::provisioning::Provisioning;
+use crate::provisioning::Provisionings;
 use crate::reader::{Reader, ReaderKey};
 use crate::rows::{Row, Rows};
+use crate::soundness::{Doubts, Suspicion};
 use crate::start::Start;
 use crate::stating::Stating;
 use crate::sweeping::Sweep;
@@ -57,6 +59,8 @@ pub(crate) enum Purpose {
     Birth(Tag),
     /// Answer to a log's question for its bounds.
     Bounds(LogId),
+    /// Answer to the question for the bounds of a log that is doubted.
+    Doubt(LogId),
     /// Answer to the question for a time, and how far the log was read when it was asked.
     Found(LogId, Tag, Offset),
     /// Answer to an order of a log's change.
@@ -85,10 +89,11 @@ pub(crate) struct Work {
     pub(crate) changes: BTreeMap<LogId, Changes>,
     /// Logs whose next change may begin.
     pub(crate) due: BTreeSet<LogId>,
-    pub(crate) provisionings: BTreeMap<Tag, Provisioning>,
+    pub(crate) provisionings: Provisionings,
     pub(crate) withdrawals: BTreeMap<Tag, Withdrawing>,
     pub(crate) looking: BTreeMap<Tag, Looking>,
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
+    pub(crate) doubts: Doubts,
     /// Logs whose beginning is looked for again, and when.
     pub(crate) retries: BTreeMap<LogId, Mono>,
     /// Logs whose next append is not reported, or not read, and until when that is waited for at least.
@@ -99,8 +104,6 @@ pub(crate) struct Work {
     pub(crate) behind: BTreeSet<ReaderKey>,
     /// Bytes of the appends of all logs without a report.
     pub(crate) under_way_bytes: u64,
-    /// Number of topics named so far.
-    pub(crate) nonces: u64,
     pub(crate) stating: Stating,
     pub(crate) is_closing: bool,
 }
@@ -196,7 +199,7 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn open_log(&mut self, log: LogId) -> Result<&mut Log, Refusal> {
         match self.logs.get_mut(&log) {
             Some(log) if log.is_open => match &log.suspended {
-                Some(why) => Err(Refusal::Io(why.clone())),
+                Some(why) => Err(why.clone()),
                 None => Ok(log),
             },
             _ => Err(Refusal::NoLog),
@@ -215,6 +218,7 @@ impl<B: Brokers> KafkaStorage<B> {
             },
             Told::Answered { token, answer } => match self.purposes.remove(&token) {
                 Some(Purpose::Bounds(log)) => self.bounds_answered(log, &answer),
+                Some(Purpose::Doubt(log)) => self.doubt_bounded(log, &answer),
                 Some(Purpose::Found(log, t, read)) => self.time_answered((log, t, read), &answer),
                 Some(Purpose::Change(log)) => self.change_answered(log, answer),
                 Some(Purpose::Rows(log)) => self.rows_bounded(log, &answer),
@@ -226,14 +230,11 @@ impl<B: Brokers> KafkaStorage<B> {
             },
             Told::Readable { consumer } => self.readable(consumer),
             Told::OutOfRange { consumer } => self.out_of_range(consumer),
-            Told::Truncated { consumer, at } => {
-                let why = format!("was cut at offset {at} by an unclean election");
-                self.suspend(consumer, &why);
-            }
+            Told::Truncated { consumer, at } => self.doubt_of(consumer, Suspicion::Cut(at)),
             Told::Ended {
                 consumer,
-                why: why @ (Failure::NoTopic | Failure::Cut(_)),
-            } => self.suspend(consumer, &format!("cannot be read: {why:?}")),
+                why: Failure::NoTopic | Failure::Cut(_),
+            } => self.doubt_of(consumer, Suspicion::Another),
             Told::Ended { consumer, .. } => self.ended(consumer),
         }
     }
@@ -344,6 +345,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             }
         }
         self.give_up_waiting();
+        self.go_on_doubting();
         self.state();
         is_busy |= self.go_on_following();
         is_busy |= self.arrive() || !self.stirred.is_empty();
@@ -364,6 +366,7 @@ impl<B: Brokers> LogStorage for KafkaStorage<B> {
             self.start.deadline(),
             self.work.stating.deadline(may_state),
             self.sweeps_deadline(),
+            self.work.doubts.deadline(),
             awaited,
         ] {
             deadline = deadline.into_iter().chain(own).min();

@@ -6,6 +6,7 @@ mod histories;
 mod late;
 mod node;
 mod owning;
+mod soundness;
 mod statements;
 mod topics;
 mod verdicts;

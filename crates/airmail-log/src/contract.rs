@@ -13,7 +13,8 @@
 //! on and the storage that executes it all use the same value. Completions have the same shape. One
 //! without a tag or a reader is an event that no call asked for: [`Completion::Gained`] and
 //! [`Completion::Lost`], by which a storage that gives its logs to many, or has them from another, says
-//! what has become of a log meanwhile. They are of logs that were opened, and may come at any time.
+//! what has become of a log meanwhile; and [`Completion::Suspended`], by which one says that it has lost something
+//! which was held. They are of logs that were opened, or that could not be, and may come at any time.
 //!
 //! - [`call`]: requests to a storage. [`completion`]: its answers. [`capabilities`]: the requests
 //!   that it supports. [`condition`]: its health.
@@ -24,10 +25,11 @@ pub mod completion;
 pub mod condition;
 
 pub use call::{
-    Call, Direction, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit,
+    Call, Direction, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Soundness, Tag, TopicPage,
+    WantEdit,
 };
 pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering, StorageTraits};
-pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
+pub use completion::{Bounds, Completion, GapWhy, LogLoss, Refusal, Stored, TopicSeen};
 pub use condition::{ClockState, HeldJump, Trouble};
 
 use airmail_model::{Mono, Now};

@@ -23,6 +23,7 @@ pub mod sabotage;
 
 pub use contract::{
     AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy,
-    HeldJump, LogSpec, LogStorage, Numbering, Origin, ReaderId, Refusal, Scope, ScopeFilter,
-    StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble, Waker, WantEdit,
+    HeldJump, LogLoss, LogSpec, LogStorage, Numbering, Origin, ReaderId, Refusal, Scope,
+    ScopeFilter, Soundness, StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble, Waker,
+    WantEdit,
 };

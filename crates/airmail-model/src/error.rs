@@ -175,6 +175,7 @@ error_table! {
     MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
     Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log, or takes what is asked; nothing was done";
     Unavailable = 48, "UNAVAILABLE", Unavailable, true, "the node that has the log cannot be reached; nothing was stored";
+    LogSuspended = 51, "LOG_SUSPENDED", FailedPrecondition, false, "the log has stopped: its storage has lost something of it, and an operator has to decide";
     32, "INTERNAL_ERROR" => Internal;
 }
 

@@ -178,6 +178,10 @@ pub enum State {
         /// The log has begun a new life while the subscription was on it: it goes on in the new
         /// one where it was, and nothing is lost to it.
         resumed: bool,
+        /// The log has begun a new life at `next`, where the one before was cut: of that everything from `next` up to this
+        /// number is lost, and no more. `None`: as far as it is another life, all of the one before from where the
+        /// subscription stands.
+        lost_before: Option<Sequence>,
     },
     /// All that [`Subscribe::until`] asked for has been sent; numbers before `next` are accounted
     /// for.

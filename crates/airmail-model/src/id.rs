@@ -4,6 +4,7 @@
 //! offered only where it has a meaning (a sequence number has a successor; a namespace id has not).
 
 use std::fmt;
+use std::str::FromStr;
 
 macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -190,5 +191,54 @@ impl LogId {
 impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.namespace, self.lane, self.index)
+    }
+}
+
+impl FromStr for LogId {
+    type Err = &'static str;
+
+    /// Parses the output of `Display`, such as `7/normal/0`.
+    ///
+    /// # Errors
+    /// What would have been right.
+    fn from_str(text: &str) -> Result<LogId, &'static str> {
+        let parse = || {
+            let mut parts = text.split('/');
+            let (namespace, lane, index) = (parts.next()?, parts.next()?, parts.next()?);
+            let lanes = [Lane::Normal, Lane::High];
+            let lane = lanes.into_iter().find(|of| of.to_string() == lane)?;
+            parts.next().is_none().then_some(())?;
+            Some(LogId {
+                namespace: NamespaceId(namespace.parse().ok()?),
+                lane,
+                index: LogIndex(index.parse().ok()?),
+            })
+        };
+        parse().ok_or("a log as it is shown, such as 7/normal/0")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_as_it_is_shown_and_nothing_else_is() {
+        let log = LogId {
+            namespace: NamespaceId(7),
+            lane: Lane::High,
+            index: LogIndex(3),
+        };
+        assert_eq!(log.to_string().parse(), Ok(log));
+        for text in [
+            "",
+            "7",
+            "7/normal",
+            "7/low/0",
+            "7/normal/0/0",
+            "7/normal/65536",
+        ] {
+            assert!(text.parse::<LogId>().is_err(), "{text}");
+        }
     }
 }

@@ -615,6 +615,10 @@ pub struct At {
     /// where it was, and nothing is lost to it; only positions count in the new life from here on.
     #[prost(bool, tag = "6")]
     pub resumed: bool,
+    /// In `Status.detached`: the log has begun a new life at `next`, where the one before was cut. Of that, everything from
+    /// `next` up to this number is lost, and no more; what came of it counts in that life alone.
+    #[prost(uint64, optional, tag = "7")]
+    pub lost_before: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRequest {
@@ -785,6 +789,19 @@ pub struct MoveNamespaceRequest {
     /// The version that the move is based on. Zero: whatever it is.
     #[prost(uint64, tag = "3")]
     pub based_on: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecreateNamespaceRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The version that it is based on. Zero: whatever it is.
+    #[prost(uint64, tag = "2")]
+    pub based_on: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AcceptLossRequest {
+    #[prost(message, optional, tag = "1")]
+    pub log: ::core::option::Option<Log>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteNamespaceRequest {
@@ -1563,6 +1580,52 @@ pub mod admin_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("airmail.v1.Admin", "DeleteNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a namespace anew where it is, since its storage has lost all of its logs: what they held is told as lost.
+        /// INVALID_ARGUMENT as long as they are not known to be gone.
+        pub async fn recreate_namespace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RecreateNamespaceRequest>,
+        ) -> std::result::Result<tonic::Response<super::Namespace>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/RecreateNamespace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "RecreateNamespace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Accepts that a log has lost its end: it goes on where it was cut. Gives its namespace. INVALID_ARGUMENT of a log that
+        /// is not suspended, or of which nothing is left.
+        pub async fn accept_loss(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AcceptLossRequest>,
+        ) -> std::result::Result<tonic::Response<super::Namespace>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/AcceptLoss",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "AcceptLoss"));
             self.inner.unary(req, path, codec).await
         }
         /// How many messages and deliveries may be in flight, and what was decided about it.

@@ -23,7 +23,7 @@ use crate::swarm::Swarm;
 use crate::tuning;
 use crate::weather::{Pace, Weather};
 use airmail_log::journal::JournalStorage;
-use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
+use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Soundness, Tag};
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
     Provisions, Retention, Sequence, StorageName, Synced, Wall,
@@ -352,6 +352,7 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
             as_of: Sequence(1),
             storage: StorageName::FIRST,
             provisions: Provisions::NONE,
+            soundness: Soundness::default(),
         },
         opened: false,
         incarnation: Incarnation(0),

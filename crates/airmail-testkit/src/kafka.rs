@@ -1,6 +1,8 @@
 //! Kafka, for tests: real brokers in processes of their own, which can be killed, held and begun again,
 //! and the things that tests do with a cluster.
 
+mod losing;
+
 use crate::lasting::lasting_address;
 use crate::network::{Machine, Network};
 use crate::scale;
@@ -20,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+pub use losing::Copies;
 
 /// Brought by `cargo xtask test`, below the tools' directory.
 const JARS: &str = "servers/kafka";

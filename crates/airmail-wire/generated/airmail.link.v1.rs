@@ -332,6 +332,15 @@ pub struct LogSpec {
     /// Of the storage's own, at most 64 bytes.
     #[prost(bytes = "bytes", tag = "7")]
     pub provisions: ::prost::bytes::Bytes,
+    /// Times that the loss of the log's end was accepted.
+    #[prost(uint32, tag = "8")]
+    pub cuts: u32,
+    /// The number from which on it lost what it had, the last time. 0: never.
+    #[prost(uint64, tag = "9")]
+    pub cut_at: u64,
+    /// Nothing of it is given or taken.
+    #[prost(bool, tag = "10")]
+    pub is_suspended: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Extent {
@@ -371,7 +380,10 @@ pub struct Bounds {
 /// Reason for which a call was refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Refusal {
-    #[prost(oneof = "refusal::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(
+        oneof = "refusal::Why",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14"
+    )]
     pub why: ::core::option::Option<refusal::Why>,
 }
 /// Nested message and enum types in `Refusal`.
@@ -429,6 +441,9 @@ pub mod refusal {
         Io(::prost::alloc::string::String),
         #[prost(message, tag = "13")]
         Away(RetryAfter),
+        /// What was lost, in words.
+        #[prost(string, tag = "14")]
+        Suspended(::prost::alloc::string::String),
     }
 }
 /// `tag` and `reader` are the sender's own, and come back with what answers.

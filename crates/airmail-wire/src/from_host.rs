@@ -215,6 +215,10 @@ fn told_to_wire(completion: Completion) -> Option<Message> {
             bounds: Some(bounds_to_wire(&bounds)),
         }),
         Completion::Lost { log } => Message::Lost(log_to_wire(log)),
+        Completion::Suspended { log, loss } => {
+            bug!("{log} has lost {loss:?}, which is its owner's to know");
+            return None;
+        }
         of_reader => return mark_to_wire(of_reader),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::link_v1;
 use crate::malformed::Malformed;
-use airmail_log::{Bounds, LogSpec, Refusal};
+use airmail_log::{Bounds, LogSpec, Refusal, Soundness};
 use airmail_model::{
     AppendTime, Durability, Extent, GroupId, Holder, Incarnation, Lane, LogId, LogIndex, MapEpoch,
     NamespaceId, NodeId, ProducerSequence, Provisions, Retention, Sequence, StorageName, Synced,
@@ -99,6 +99,9 @@ pub(crate) fn spec_to_wire(spec: &LogSpec) -> link_v1::LogSpec {
         as_of: spec.as_of.0,
         storage: spec.storage.as_str().to_owned(),
         provisions: provisions_to_wire(&spec.provisions),
+        cuts: spec.soundness.cuts,
+        cut_at: spec.soundness.cut_at.0,
+        is_suspended: spec.soundness.is_suspended,
     }
 }
 
@@ -114,6 +117,11 @@ pub(crate) fn spec_from_wire(spec: Option<link_v1::LogSpec>) -> Result<LogSpec, 
         as_of: Sequence(spec.as_of),
         storage: storage_from_wire(&spec.storage)?,
         provisions: provisions_from_wire(&spec.provisions)?,
+        soundness: Soundness {
+            cuts: spec.cuts,
+            cut_at: Sequence(spec.cut_at),
+            is_suspended: spec.is_suspended,
+        },
     })
 }
 
@@ -187,6 +195,7 @@ pub(crate) fn refusal_to_wire(why: Refusal) -> link_v1::Refusal {
         Refusal::Unsupported(what) => Why::Unsupported(what.into_owned()),
         Refusal::OutcomeUnknown => Why::OutcomeUnknown(Nothing {}),
         Refusal::Io(error) => Why::Io(error),
+        Refusal::Suspended(why) => Why::Suspended(why),
     };
     link_v1::Refusal { why: Some(why) }
 }
@@ -225,5 +234,6 @@ pub(crate) fn refusal_from_wire(refusal: link_v1::Refusal) -> Result<Refusal, Ma
         Why::Unsupported(what) => Refusal::Unsupported(what.into()),
         Why::OutcomeUnknown(_) => Refusal::OutcomeUnknown,
         Why::Io(error) => Refusal::Io(error),
+        Why::Suspended(why) => Refusal::Suspended(why),
     })
 }

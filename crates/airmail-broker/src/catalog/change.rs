@@ -1,7 +1,7 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 to 5), kind u8, namespace id
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 6), kind u8, namespace id
 //! u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
 //!   bytes), and in version 4 its provisions (length u8, bytes)
@@ -11,10 +11,15 @@
 //! - 5 raise: version u8; of namespace 0
 //! - 6 move, in version 5: based on u64, the storage's name, provisions (length u8, bytes each)
 //! - 7 retired, in version 5: the epoch of an earlier map u32, logs u16, where each of them ended u64
+//! - 8 suspend, in version 6: a log (lane u8, index u16), its life u64, the life that follows if the loss is accepted u64,
+//!   where it was cut u64 (0: all is lost), where it ended u64
+//! - 9 truncate, in version 6: a log, the count of its cuts with this one u32, where it was cut u64
+//! - 10 recreate, in version 6: based on u64, provisions (length u8, bytes)
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
 //! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
-//! name, a version 4 only of one for which the storage has provisioned, a version 5 only of what moves have brought.
+//! name, a version 4 only of one for which the storage has provisioned, a version 5 only of what moves have brought, a
+//! version 6 only of what losses have.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -22,12 +27,13 @@
 //! member reads the version; a node is its only member so far. A node that meets a raise to a version which
 //! it does not know stops folding as if it knew: log 0 is torn for it (`system_log.rs`).
 
+use airmail_log::LogLoss;
 use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
-    NamespaceId, NamespaceSpec, Provisions, Retention, Sequence, StorageName, Synced, TopicName,
-    Wall,
+    Batch, BatchEncoder, Checked, Durability, Error, Incarnation, Lane, Limits, LogId, LogIndex,
+    MapEpoch, Message, Namespace, NamespaceId, NamespaceSpec, Provisions, Retention, Sequence,
+    StorageName, Synced, TopicName, Wall, bug,
 };
 
 /// Version of commands whose settings have one copy.
@@ -40,6 +46,8 @@ const STORAGE: u8 = 3;
 const PROVISIONS: u8 = 4;
 /// Version of moves, and of what becomes of earlier logs.
 const MOVES: u8 = 5;
+/// Version of losses, and of what is decided about them.
+const LOSSES: u8 = 6;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
@@ -47,10 +55,13 @@ const PURGED: u8 = 4;
 const RAISE: u8 = 5;
 const MOVE: u8 = 6;
 const RETIRED: u8 = 7;
+const SUSPEND: u8 = 8;
+const TRUNCATE: u8 = 9;
+const RECREATE: u8 = 10;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = MOVES;
+pub(super) const LAST_VERSION: u8 = LOSSES;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -98,6 +109,22 @@ pub(super) enum Change {
         /// Where each of them ended, in order of index.
         ends: Vec<Sequence>,
     },
+    /// A log's storage has lost something of it: it stops.
+    Suspend { log: LogId, loss: LogLoss },
+    /// The loss of a log's end is accepted: it goes on where it was cut, in a new life.
+    Truncate {
+        log: LogId,
+        /// Number of its cuts, with this one.
+        cuts: u32,
+        at: Sequence,
+    },
+    /// All logs of its map are lost: it is to have new ones where it is.
+    Recreate {
+        id: NamespaceId,
+        based_on: u64,
+        /// Provisions that its storage has made for it beforehand.
+        provisions: Provisions,
+    },
 }
 
 impl Change {
@@ -109,7 +136,9 @@ impl Change {
             | Change::Delete { id, .. }
             | Change::Purged { id, .. }
             | Change::Move { id, .. }
-            | Change::Retired { id, .. } => *id,
+            | Change::Retired { id, .. }
+            | Change::Recreate { id, .. } => *id,
+            Change::Suspend { log, .. } | Change::Truncate { log, .. } => log.namespace,
             Change::Raise { .. } => LogId::SYSTEM.namespace,
         }
     }
@@ -117,6 +146,7 @@ impl Change {
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => LOSSES,
             Change::Move { .. }
             | Change::Retired { .. }
             | Change::Purged { epoch: Some(_), .. } => MOVES,
@@ -144,6 +174,9 @@ impl Change {
             Change::Raise { .. } => RAISE,
             Change::Move { .. } => MOVE,
             Change::Retired { .. } => RETIRED,
+            Change::Suspend { .. } => SUSPEND,
+            Change::Truncate { .. } => TRUNCATE,
+            Change::Recreate { .. } => RECREATE,
         };
         let version = self.version();
         let mut out = vec![version, kind];
@@ -194,8 +227,38 @@ impl Change {
                 out.extend(u16::try_from(ends.len()).unwrap_or(u16::MAX).to_le_bytes());
                 out.extend(ends.iter().flat_map(|end| end.0.to_le_bytes()));
             }
+            Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => {
+                self.encode_loss(&mut out);
+            }
         }
         out
+    }
+
+    /// The same of what is said of losses.
+    fn encode_loss(&self, out: &mut Vec<u8>) {
+        match self {
+            Change::Suspend { log, loss } => {
+                log_in(out, *log);
+                let at = loss.at.unwrap_or_default();
+                for number in [loss.life.0, loss.next_life.0, at.0, loss.end.0] {
+                    out.extend(number.to_le_bytes());
+                }
+            }
+            Change::Truncate { log, cuts, at } => {
+                log_in(out, *log);
+                out.extend(cuts.to_le_bytes());
+                out.extend(at.0.to_le_bytes());
+            }
+            Change::Recreate {
+                based_on,
+                provisions,
+                ..
+            } => {
+                out.extend(based_on.to_le_bytes());
+                counted(out, provisions.as_bytes());
+            }
+            other => bug!("{other:?} is about no loss"),
+        }
     }
 
     /// Reads what `encode` wrote; `None` for anything else, such as a later version's command or a
@@ -247,6 +310,20 @@ impl Change {
                     ends: ends.collect::<Option<_>>()?,
                 }
             }
+            SUSPEND => Change::Suspend {
+                log: from.log(id)?,
+                loss: from.loss()?,
+            },
+            TRUNCATE => Change::Truncate {
+                log: from.log(id)?,
+                cuts: u32::from_le_bytes(from.take()?),
+                at: from.sequence()?,
+            },
+            RECREATE => Change::Recreate {
+                id,
+                based_on: u64::from_le_bytes(from.take()?),
+                provisions: Provisions::new(from.bytes()?)?,
+            },
             RAISE if id == LogId::SYSTEM.namespace => Change::Raise {
                 version: from.u8()?,
             },
@@ -291,6 +368,12 @@ fn settings(out: &mut Vec<u8>, version: u8, durability: Durability, retention: R
     if version >= COPIES {
         out.push(durability.copies);
     }
+}
+
+/// A log of the namespace that stands before.
+fn log_in(out: &mut Vec<u8>, log: LogId) {
+    out.push(log.lane as u8);
+    out.extend(log.index.0.to_le_bytes());
 }
 
 /// A length of one byte, and as many bytes.
@@ -349,6 +432,31 @@ impl<'a> Reader<'a> {
             "" => Some(StorageName::FIRST),
             name => StorageName::new(name),
         }
+    }
+
+    fn log(&mut self, namespace: NamespaceId) -> Option<LogId> {
+        Some(LogId {
+            namespace,
+            lane: Lane::from_u8(self.u8()?)?,
+            index: LogIndex(u16::from_le_bytes(self.take()?)),
+        })
+    }
+
+    fn loss(&mut self) -> Option<LogLoss> {
+        let mut number = || self.take().map(u64::from_le_bytes);
+        let (life, next_life) = (Incarnation(number()?), Incarnation(number()?));
+        let (at, end) = (Sequence(number()?), Sequence(number()?));
+        let at = (at != Sequence(0)).then_some(at);
+        Some(LogLoss {
+            life,
+            next_life,
+            at,
+            end,
+        })
+    }
+
+    fn sequence(&mut self) -> Option<Sequence> {
+        self.take().map(u64::from_le_bytes).map(Sequence)
     }
 
     fn epoch(&mut self) -> Option<MapEpoch> {

@@ -264,6 +264,13 @@ impl CatalogCore {
                 logs.is_sorted_by(|one, other| one.index < other.index),
                 "indexes: of {entry:?}"
             );
+            let mut lossy = entry.losses.keys();
+            let is_own = |log: &LogId| {
+                entry
+                    .maps()
+                    .any(|map| map.logs(log.lane).any(|of| of == *log))
+            };
+            assert!(lossy.all(is_own), "losses: of {entry:?}");
             let namespace = &entry.namespace;
             let found = self.snapshot.by_name(&namespace.name);
             assert!(
@@ -350,7 +357,7 @@ fn retired(entry: &Entry) -> impl Iterator<Item = (DyingLogs, Sequence)> + '_ {
 /// Settings with which a log of a namespace is to be opened, and the map for which it is to be sealed.
 fn wanted(entry: &Entry, log: LogId) -> Option<(LogSpec, Option<MapEpoch>)> {
     if entry.map.logs(Lane::Normal).any(|of| of == log) {
-        return Some((entry.log_spec(), None));
+        return Some((entry.spec_of(log), None));
     }
     let earlier = entry.earlier_of(log).filter(|earlier| earlier.is_kept())?;
     let maps: Vec<MapEpoch> = entry.maps().map(|map| map.epoch).collect();

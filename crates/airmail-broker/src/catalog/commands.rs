@@ -231,6 +231,10 @@ impl CatalogCore {
         };
         let id = current.namespace;
         let is_deletion = matches!(current.change, Change::Delete { .. });
+        let is_decision = matches!(
+            current.change,
+            Change::Truncate { .. } | Change::Recreate { .. }
+        );
         let Some(became) = current.became() else {
             // Input: the storage has not answered the append, or its reader has not come that far.
             return;
@@ -255,7 +259,11 @@ impl CatalogCore {
         }
         let settled = self.settling.remove(&id);
         // Logs in a storage that this node has not are deleted when a node begins that has it.
-        let is_left = |error: &Error| is_deletion && error.code() == ErrorCode::Elsewhere;
+        let is_left = |error: &Error| {
+            // What is decided about a loss is decided; the tower goes on trying.
+            let is_tried_on = is_decision && error.code().waited_for();
+            is_deletion && error.code() == ErrorCode::Elsewhere || is_tried_on
+        };
         let error = settled.and_then(|settling| settling.error);
         let error = error.filter(|error| !is_left(error));
         let result = match (error, self.snapshot.get(id)) {
@@ -367,6 +375,16 @@ fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
             let spec = &catalog.get(*id)?.namespace.spec;
             (spec.storage == *storage).then_some(*id)
         }
-        Change::Purged { .. } | Change::Raise { .. } | Change::Retired { .. } => None,
+        Change::Truncate { log, cuts, .. } => {
+            let entry = catalog.get(log.namespace)?;
+            let there = entry.losses.get(log).map_or(0, |of| of.cuts.len());
+            let asked = usize::try_from(*cuts).ok()?;
+            (there >= asked).then_some(log.namespace)
+        }
+        Change::Purged { .. }
+        | Change::Raise { .. }
+        | Change::Retired { .. }
+        | Change::Suspend { .. }
+        | Change::Recreate { .. } => None,
     }
 }

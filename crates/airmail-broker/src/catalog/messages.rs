@@ -5,7 +5,9 @@
 
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
-use airmail_log::{Bounds, GapWhy, LogSpec, Origin, ReaderId, Refusal, StorageTraits, Stored};
+use airmail_log::{
+    Bounds, GapWhy, LogLoss, LogSpec, Origin, ReaderId, Refusal, StorageTraits, Stored,
+};
 use airmail_model::{
     Batch, Checked, Error, Extent, LogId, LogIndex, MapEpoch, NamespaceId, Provisions, Sequence,
     StorageName,
@@ -64,6 +66,8 @@ pub(crate) enum CatalogInput {
     },
     /// Retention has left nothing in a log that ends there for ever.
     Emptied { log: LogId, end: Sequence },
+    /// The storage has lost something of a log. May be told again.
+    Suspended { log: LogId, loss: LogLoss },
     /// The time has come that was asked for by [`CatalogEffect::RetryLater`].
     Retry,
 }
@@ -73,7 +77,8 @@ pub(crate) enum CatalogInput {
 pub(crate) enum SystemAppend {
     /// The command under way.
     Command,
-    /// A note that nothing is left of a deleted namespace, or of logs that it had earlier.
+    /// A note that nothing is left of a deleted namespace, or of logs that it had earlier; or that something of a log is
+    /// lost.
     Note,
 }
 

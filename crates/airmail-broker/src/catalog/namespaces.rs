@@ -3,7 +3,8 @@
 //! A change makes a new snapshot, so that whoever holds one (a handler that answers Hello, a
 //! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
 
-use airmail_log::{LogSpec, Origin};
+use super::losses::LogLosses;
+use airmail_log::{LogSpec, Origin, Soundness};
 use airmail_model::{
     Durability, EarlierLogs, Lane, LogId, LogMap, MapEpoch, Namespace, NamespaceId, Provisions,
     Sequence, TopicHash,
@@ -22,8 +23,10 @@ pub struct Entry {
     pub provisions: Provisions,
     /// Number of the command in log 0 that made or changed it last.
     pub as_of: Sequence,
-    /// Its maps before it was moved, the oldest first.
+    /// Its maps before it was moved or made anew, the oldest first.
     pub earlier: Vec<EarlierMap>,
+    /// Losses of its logs.
+    pub losses: BTreeMap<LogId, LogLosses>,
 }
 
 /// A map that a namespace had before it was moved.
@@ -44,7 +47,7 @@ pub struct EarlierMap {
 pub enum EarlierState {
     /// They are kept, and read.
     Kept,
-    /// Retention has left nothing in them.
+    /// Retention has left nothing in them, or they are lost.
     Retired {
         /// Where each of them ended, in order of index.
         ends: Arc<[Sequence]>,
@@ -52,6 +55,8 @@ pub enum EarlierState {
         as_of: Sequence,
         /// Nothing of them is left in their storage.
         is_purged: bool,
+        /// They were lost, and not given up by retention.
+        is_lost: bool,
     },
 }
 
@@ -77,6 +82,11 @@ impl EarlierMap {
         ends.get(place).copied()
     }
 
+    /// Whether its logs were lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.state, EarlierState::Retired { is_lost: true, .. })
+    }
+
     fn to_logs(&self) -> Option<EarlierLogs> {
         Some(EarlierLogs {
             epoch: self.map.epoch,
@@ -95,6 +105,7 @@ impl Entry {
             provisions,
             as_of,
             earlier: Vec::new(),
+            losses: BTreeMap::new(),
         }
     }
 
@@ -178,6 +189,7 @@ impl Entry {
             as_of: self.as_of,
             storage: self.namespace.spec.storage,
             provisions: self.provisions,
+            soundness: Soundness::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
 use super::namespaces::EarlierState;
 use super::{CatalogCore, Phase};
 use airmail_model::bug;
-use airmail_model::{Error, Lane, MapEpoch, NamespaceId, Now, Sequence};
+use airmail_model::{Error, Lane, LogId, MapEpoch, NamespaceId, Now, Sequence};
 use std::sync::Arc;
 
 /// Logs of a namespace that are being opened, sealed or deleted.
@@ -28,8 +28,12 @@ impl CatalogCore {
         }
         self.serve(out);
         match change {
-            Change::Create { id, .. } | Change::Update { id, .. } | Change::Move { id, .. } => {
-                self.order_open(*id, out);
+            Change::Create { id, .. }
+            | Change::Update { id, .. }
+            | Change::Move { id, .. }
+            | Change::Recreate { id, .. } => self.order_open(*id, out),
+            Change::Suspend { log, .. } | Change::Truncate { log, .. } => {
+                self.order_log(*log, out);
             }
             Change::Retired { id, .. } => self.order_retired_away(*id, out),
             Change::Delete { id, .. } => self.order_deletion(*id, out),
@@ -63,14 +67,13 @@ impl CatalogCore {
             bug!("namespace {id} is to be opened and is not there");
             return;
         };
-        let spec = entry.log_spec();
         let settling = self.settling.entry(id).or_default();
         let mut order = |log, spec, seal| {
             settling.left += 1;
             out.push(CatalogEffect::Order(Order::Open { log, spec, seal }));
         };
         for log in entry.map.logs(Lane::Normal) {
-            order(log, spec, None);
+            order(log, entry.spec_of(log), None);
         }
         for earlier in entry.earlier.iter().filter(|earlier| earlier.is_kept()) {
             let next = MapEpoch(earlier.map.epoch.0 + 1);
@@ -79,6 +82,17 @@ impl CatalogCore {
             }
         }
         self.order_retired_away(id, out);
+    }
+
+    /// Orders a log of a namespace's present map open as the namespace says now.
+    fn order_log(&mut self, log: LogId, out: &mut CatalogEffects) {
+        let Some(entry) = self.snapshot.get(log.namespace) else {
+            bug!("{log} is to be opened, and its namespace is not there");
+            return;
+        };
+        let (spec, seal) = (entry.spec_of(log), None);
+        self.settling.entry(log.namespace).or_default().left += 1;
+        out.push(CatalogEffect::Order(Order::Open { log, spec, seal }));
     }
 
     /// Orders the logs of a namespace's retired maps away.

@@ -1,4 +1,5 @@
-//! Provisions: what the storage makes for a namespace before the command that makes it, or moves it there, is written.
+//! Provisions: what the storage makes for a namespace before the command that makes it, anew or not, or moves it there, is
+//! written.
 //!
 //! They stand in the command, so that every node opens the logs with the same ones; nobody but the storage knows what
 //! they mean. Each attempt at a command has provisions of its own, for the logs of its map. When log 0 surely
@@ -9,6 +10,7 @@
 use super::CatalogCore;
 use super::change::Change;
 use super::fold::{Fold, first_version, moved};
+use super::losses::recreated;
 use super::messages::{CatalogEffect, CatalogEffects};
 use super::namespaces::Entry;
 use crate::storage_refusals;
@@ -32,6 +34,7 @@ impl Provisioned {
         let namespace: Namespace = match change {
             Change::Create { id, name, spec, .. } => first_version(*id, name, spec),
             Change::Move { id, storage, .. } => moved(fold.catalog.get(*id)?, *storage)?,
+            Change::Recreate { id, .. } => recreated(fold.catalog.get(*id)?)?,
             _ => return None,
         };
         let entry = Entry::new(namespace, Provisions::NONE, Sequence(0));
@@ -89,7 +92,10 @@ impl CatalogCore {
         };
         provisioned.is_under_way = false;
         let first = provisioned.first;
-        let (Change::Create { provisions, .. } | Change::Move { provisions, .. }) = change else {
+        let (Change::Create { provisions, .. }
+        | Change::Move { provisions, .. }
+        | Change::Recreate { provisions, .. }) = change
+        else {
             bug!("{change:?} was provisioned for");
             return;
         };

@@ -5,7 +5,7 @@ use super::commands::Became;
 use super::messages::{CatalogEffect, CatalogEffects};
 use super::{CatalogCore, Phase};
 use crate::storage_refusals;
-use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
+use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Soundness, Stored};
 use airmail_model::bug;
 use airmail_model::{
     Error, ErrorCode, Extent, LogId, Now, Provisions, Retention, Sequence, StorageName,
@@ -35,6 +35,7 @@ impl CatalogCore {
             as_of: Sequence(0),
             storage: StorageName::FIRST,
             provisions: Provisions::NONE,
+            soundness: Soundness::default(),
         }));
     }
 

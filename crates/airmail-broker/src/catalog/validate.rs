@@ -3,12 +3,14 @@
 use super::CatalogCore;
 use super::change::Change;
 use super::fold::LOGS_EVER_MAX;
+use super::losses::recreated;
 use crate::input::Command;
 use airmail_log::StorageTraits;
 use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
-    Durability, Error, ErrorCode, Namespace, NamespaceSpec, Provisions, Retention, StorageName,
+    Durability, Error, ErrorCode, LogId, Namespace, NamespaceSpec, Provisions, Retention,
+    StorageName,
 };
 
 impl CatalogCore {
@@ -73,11 +75,56 @@ impl CatalogCore {
                     provisions: Provisions::NONE,
                 })
             }
+            Command::AcceptLoss { log } => self.to_truncate(log),
+            Command::RecreateNamespace { name, based_on } => self.to_recreate(&name, based_on),
             Command::ListTopics { namespace, .. } => {
                 bug!("a listing of namespace {namespace} came to the catalog");
                 Err(Error::new(ErrorCode::InvalidArgument))
             }
         }
+    }
+
+    /// Checks whether a loss can be accepted.
+    fn to_truncate(&self, log: LogId) -> Result<Change, Error> {
+        let invalid = |limit: String| {
+            let error = Error::new(ErrorCode::InvalidArgument).field("log");
+            error.value(log).limit(limit)
+        };
+        let entry = self.snapshot.get(log.namespace);
+        let Some((entry, loss)) = entry.and_then(|of| Some((of, of.suspended(log)?))) else {
+            return Err(invalid("a log that is suspended".to_owned()));
+        };
+        let Some(at) = loss.at else {
+            let name = &entry.namespace.name;
+            let limit = format!("a log that is not all lost; namespace recreate {name}");
+            return Err(invalid(limit));
+        };
+        let cuts = entry.spec_of(log).soundness.cuts + 1;
+        Ok(Change::Truncate { log, cuts, at })
+    }
+
+    /// Checks whether a namespace can be made anew.
+    fn to_recreate(&self, name: &str, based_on: Option<u64>) -> Result<Change, Error> {
+        let namespace = self.named(name, based_on)?;
+        let (id, based_on) = (namespace.id, namespace.version);
+        let entry = self.snapshot.get(id).filter(|entry| entry.is_gone());
+        let Some(entry) = entry else {
+            return Err(Error::new(ErrorCode::InvalidArgument)
+                .field("namespace")
+                .value(name)
+                .limit("one whose logs are known to be gone"));
+        };
+        // Its logs are to be made: it is refused before it is written.
+        self.storage(namespace.spec.storage, ErrorCode::Elsewhere)?;
+        if recreated(entry).is_none() {
+            let limit = format!("{LOGS_EVER_MAX} logs that a namespace ever had");
+            return Err(invalid("logs", namespace.spec.logs, limit));
+        }
+        Ok(Change::Recreate {
+            id,
+            based_on,
+            provisions: Provisions::NONE,
+        })
     }
 
     /// Checks a namespace that is to be made.

@@ -3,11 +3,13 @@
 //! `at` is how far a subscription has really got, `told` how far its client knows. Between the two
 //! there is nothing for it, so that the next delivery or gap covers from `told` on (`told`).
 
+use crate::catalog::Crossing;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;
 use airmail_model::frame::Until;
 use airmail_model::{AppendTime, LogId, Sequence, TopicHash};
 use slab::Slab;
+use std::collections::BTreeMap;
 
 /// Reason for which a subscription that is behind waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,8 @@ pub(crate) struct Behind {
 pub(crate) struct BehindTable {
     slab: Slab<Behind>,
     tickets: u64,
+    /// Those that stand in an earlier life of their log, and are read for up to where that was cut.
+    crossings: BTreeMap<BehindKey, Crossing>,
 }
 
 impl BehindTable {
@@ -99,6 +103,7 @@ impl BehindTable {
 
     /// Takes one out; it waits for nothing any more.
     pub(crate) fn remove(&mut self, key: BehindKey) -> Behind {
+        self.crossings.remove(&key);
         self.slab.remove(key.place())
     }
 
@@ -114,6 +119,19 @@ impl BehindTable {
             behind: key,
             ticket: self[key].ticket,
         }
+    }
+
+    /// The way into the present life of its log, of one that stands in an earlier one.
+    pub(crate) fn crossing(&self, key: BehindKey) -> Option<Crossing> {
+        self.crossings.get(&key).copied()
+    }
+
+    /// Puts one in an earlier life of its log, or in the present one.
+    pub(crate) fn cross(&mut self, key: BehindKey, crossing: Option<Crossing>) {
+        match crossing {
+            Some(crossing) => self.crossings.insert(key, crossing),
+            None => self.crossings.remove(&key),
+        };
     }
 
     /// Number of subscriptions behind.

@@ -23,6 +23,7 @@ impl Gateway {
 
     /// Tells its client, once, that a subscription is behind, and where.
     pub(super) fn tell_detached(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let life = self.behind.crossing(key).map(|of| of.life);
         let behind = &mut self.behind[key];
         if std::mem::replace(&mut behind.shown, true) {
             return;
@@ -30,9 +31,10 @@ impl Gateway {
         let log = &self.logs[behind.log];
         let state = State::Detached {
             log: log.id,
-            incarnation: log.incarnation,
+            incarnation: life.unwrap_or(log.incarnation),
             next: behind.told,
             resumed: false,
+            lost_before: None,
         };
         let sub = behind.sub;
         self.tell_status(sub, state, out);
@@ -132,7 +134,7 @@ impl Gateway {
         let tail = &self.logs[log].tail;
         let is_attached = tail.is_attached;
         let here = if is_attached { tail.next } else { end };
-        if until.is_some() || at < here {
+        if self.behind.crossing(key).is_some() || until.is_some() || at < here {
             self.tell_detached(key, out);
             self.follow(key, out);
             return;
@@ -274,10 +276,12 @@ impl Gateway {
                 // Input: no credit for more.
                 return;
             };
+            let is_crossing = self.behind.crossing(key).is_some();
             let behind = &mut self.behind[key];
             behind.state = BehindState::Moving;
             let tail = &self.logs[behind.log].tail;
-            let is_unbounded = behind.until.is_none() && behind.not_before.is_none();
+            let is_unbounded =
+                behind.until.is_none() && behind.not_before.is_none() && !is_crossing;
             if is_unbounded && tail.is_attached && behind.at >= tail.next {
                 self.go_to_tail(key, None, out);
             } else {

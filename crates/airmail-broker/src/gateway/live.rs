@@ -294,6 +294,7 @@ impl Gateway {
             incarnation: log.incarnation,
             next: self.behind[behind].told,
             resumed,
+            lost_before: None,
         };
         self.tell_status(key, state, out);
         behind

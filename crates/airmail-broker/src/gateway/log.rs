@@ -49,6 +49,8 @@ pub(crate) struct GatewayLogs {
     pub(crate) keeps_streams: bool,
     /// Their storage appends sole batches by another way than all else.
     pub(crate) appends_apart: bool,
+    /// Logs of the first storage can be sealed, or have one writer: none goes back in a life that somebody accepts.
+    pub(crate) never_goes_back: bool,
     /// The gateway's own producer, of publishes without one, where these need it.
     pub(crate) own_producer: Option<ProducerId>,
     logs: Vec<Option<Box<GatewayLog>>>,
@@ -70,6 +72,7 @@ impl GatewayLogs {
             clock: capabilities.clock,
             keeps_streams: capabilities.dedup == Dedup::AtRead,
             appends_apart: capabilities.appends_apart,
+            never_goes_back: capabilities.seal || !capabilities.many_writers,
             own_producer: own_stamps::producer(capabilities, seed),
             logs: Vec::new(),
             by_id: BTreeMap::new(),

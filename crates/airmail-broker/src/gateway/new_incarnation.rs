@@ -70,6 +70,11 @@ impl Gateway {
             return;
         };
         match result {
+            Ok(incarnation) if self.logs[key].renewing.is_empty() && self.goes_back(log) => {
+                if self.logs[key].incarnation != incarnation {
+                    self.life_changed(key, incarnation, out);
+                }
+            }
             Ok(incarnation) => self.begin_life(key, incarnation, out),
             Err(why) => self.not_renewed(key, &why, out),
         }
@@ -130,6 +135,7 @@ impl Gateway {
                 incarnation: log.incarnation,
                 next: behind.told,
                 resumed: true,
+                lost_before: None,
             };
             self.tell_status(sub, state, out);
         }

@@ -268,6 +268,10 @@ impl Gateway {
                     .limit(format_args!("{owner}, for topic {name:?}")));
             }
         }
+        if let Some(loss) = entry.suspended(id) {
+            let name = &entry.namespace.name;
+            return Err(storage_refusals::suspended(id, name, loss));
+        }
         let state = self.logs.find(id).map(|log| self.logs[log].state);
         match state {
             Some(LogState::Open) => Ok(()),

@@ -6,11 +6,11 @@
 //! number is still to come, or is read for.
 
 use super::behind::{Begin, Behind, BehindState};
+use super::retired::retired_from;
 use super::subscription::Subscription;
-use super::succession::retired_from;
 use super::{Gateway, GatewayEffects};
 use crate::access::Action;
-use crate::catalog::Entry;
+use crate::catalog::{Crossing, Entry};
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey};
 use crate::link::{Answer, MemberId, Question, ToTower};
@@ -27,6 +27,20 @@ struct Place {
     begin: Begin,
     /// Its position, if that is in a log that is no more, with where that log ended; and those after it that are not either.
     retired: Vec<(LogPosition, Sequence)>,
+    /// Its position is of a life of its log that was cut.
+    crossing: Option<Crossing>,
+}
+
+impl Place {
+    /// In a log that is there.
+    fn within(log: LogKey, begin: Begin) -> Place {
+        Place {
+            log,
+            begin,
+            retired: Vec::new(),
+            crossing: None,
+        }
+    }
 }
 
 impl Gateway {
@@ -38,7 +52,12 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) -> Result<(), Error> {
         let place = self.may_add(session, &wanted)?;
-        let Place { log, begin, .. } = place;
+        let Place {
+            log,
+            begin,
+            crossing,
+            ..
+        } = place;
         let not_before = match wanted.start {
             Start::Time(time) => Some(time),
             _ => None,
@@ -48,7 +67,7 @@ impl Gateway {
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
         let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_empty();
-        if is_returned && !self.logs[log].renewed {
+        if is_returned && crossing.is_none() && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
         let ticket = self.behind.ticket();
@@ -69,6 +88,7 @@ impl Gateway {
             ticket,
             state: BehindState::Locating(begin),
         });
+        self.behind.cross(behind, crossing);
         self.subs[sub].set_behind(Some(behind));
         let is_retired = !place.retired.is_empty();
         for (retired, end) in place.retired {
@@ -151,15 +171,16 @@ impl Gateway {
             Start::Position(position) => return self.place_of_position(entry, wanted, position),
         };
         let log = self.open_log(log)?;
-        let retired = Vec::new();
-        Ok(Place {
-            log,
-            begin,
-            retired,
-        })
+        Ok(Place::within(log, begin))
     }
 
     fn open_log(&mut self, log: LogId) -> Result<LogKey, Error> {
+        if let Some(entry) = self.catalog().get(log.namespace)
+            && let Some(loss) = entry.suspended(log)
+        {
+            let name = &entry.namespace.name;
+            return Err(storage_refusals::suspended(log, name, loss));
+        }
         match self.find_open(log) {
             Some(key) => Ok(key),
             None => Err(self.not_open(log)),
@@ -197,19 +218,24 @@ impl Gateway {
                 log: self.open_log(next)?,
                 begin: Begin::At(Sequence::FIRST),
                 retired,
+                crossing: None,
             });
         }
         let log = self.open_log(place.log)?;
-        let begin = if place.incarnation == self.logs[log].incarnation {
+        let is_present = place.incarnation == self.logs[log].incarnation;
+        let crossing = entry.crossing(place.log, place.incarnation);
+        if is_present && crossing.is_some() {
+            // Its new life is not known here yet.
+            return Err(self.busy("log").value(place.log));
+        }
+        let begin = if is_present || crossing.is_some() {
             Begin::Position(place.next)
         } else {
             Begin::First { lost: true }
         };
-        let retired = Vec::new();
         Ok(Place {
-            log,
-            begin,
-            retired,
+            crossing,
+            ..Place::within(log, begin)
         })
     }
 

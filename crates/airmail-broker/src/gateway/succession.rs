@@ -7,19 +7,20 @@
 //!   What begins with the latest begins in the log that takes publishes, wherever that is by now. A number is counted in
 //!   that log, too.
 //! - An end that was asked for is an end of the log that took publishes then; a number, of the one that it begins in.
-//! - A log of an earlier map that is no more has left where it ended: a position in it is told what retention took.
+//! - A log of an earlier map that is no more has left where it ended: a position in it is told what retention took, or
+//!   what is lost.
 //! - Publishes with the present map are taken when every log of the maps before is known to have ended, so that no
 //!   message of a topic stands before an earlier one of it.
 
 use super::behind::{Begin, BehindState, End};
 use super::log::LogState;
+use super::retired::retired_end;
 use super::{Gateway, GatewayEffects, Namespaces};
 use crate::catalog::Entry;
-use crate::keys::{BehindKey, LogKey, SubKey};
+use crate::keys::{BehindKey, LogKey};
 use crate::link::{Question, ToTower};
-use airmail_model::frame::{Channel, GapReason, Reply, State, Until};
-use airmail_model::position::LogPosition;
-use airmail_model::{Error, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
+use airmail_model::frame::Until;
+use airmail_model::{Error, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -114,6 +115,9 @@ impl Gateway {
 
     /// Has one that has got to its log's end begin in the next one, with what comes first there and is for it.
     pub(super) fn go_on_behind(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        if let Some(crossing) = self.behind.crossing(key) {
+            return self.enter_life(key, crossing, out);
+        }
         let begin = match self.behind[key].not_before {
             Some(time) => Begin::Time(time),
             None => Begin::At(Sequence::FIRST),
@@ -153,64 +157,13 @@ impl Gateway {
         }
     }
 
-    /// Lets one pass a log that is no more, and those after it that are not either, and begin in the one after them.
-    fn pass_retired(
+    /// Has one wait until it is known here which log goes on with its topic, and that is open.
+    pub(super) fn await_successor(
         &mut self,
         key: BehindKey,
-        log: LogId,
-        (entry, begin): (&Entry, Begin),
+        begin: Begin,
         out: &mut GatewayEffects,
     ) {
-        let behind = &self.behind[key];
-        let (sub, topic) = (behind.sub, behind.topic);
-        let (passed, next) = retired_from(entry, log, topic);
-        let Some(next) = next.and_then(|log| self.find_open(log)) else {
-            // Input: a log that is not open yet. Nothing is told before it is, for all this is looked at again then.
-            return self.await_successor(key, begin, out);
-        };
-        let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
-        for (place, end) in passed.into_iter().filter(|_| !is_new) {
-            if end > Sequence::FIRST {
-                self.tell_retired(sub, place, end, out);
-            }
-        }
-        self.begin_in(key, next, begin, out);
-    }
-
-    /// Tells a subscription's client that retention has taken a log's numbers from a place in it on, up to where it ended.
-    pub(super) fn tell_retired(
-        &mut self,
-        sub: SubKey,
-        place: LogPosition,
-        end: Sequence,
-        out: &mut GatewayEffects,
-    ) {
-        let LogPosition {
-            log,
-            incarnation,
-            next,
-        } = place;
-        let state = State::Detached {
-            log,
-            incarnation,
-            next,
-            resumed: false,
-        };
-        self.tell_status(sub, state, out);
-        let of = &self.subs[sub];
-        let gap = Reply::Gap {
-            channel: Channel::Detached(of.id, of.generation),
-            log,
-            previous: next.before(),
-            last: end.before(),
-            why: GapReason::Retention,
-        };
-        out.reply(self.sessions[of.session].id, gap);
-        self.stats.gap(GapReason::Retention);
-    }
-
-    /// Has one wait until it is known here which log goes on with its topic, and that is open.
-    fn await_successor(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
         let (log, sub) = (self.behind[key].log, self.behind[key].sub);
         if self.logs[log].state == LogState::Closed {
             // What is waited for would be forgotten with the log.
@@ -246,7 +199,13 @@ impl Gateway {
     }
 
     /// Puts a subscription at the beginning of another log, where it is to be located.
-    fn begin_in(&mut self, key: BehindKey, log: LogKey, begin: Begin, out: &mut GatewayEffects) {
+    pub(super) fn begin_in(
+        &mut self,
+        key: BehindKey,
+        log: LogKey,
+        begin: Begin,
+        out: &mut GatewayEffects,
+    ) {
         self.release_want(key);
         let ticket = self.behind.ticket();
         let behind = &mut self.behind[key];
@@ -373,17 +332,25 @@ impl Gateway {
     /// later one.
     pub(super) fn until_here(&self, key: BehindKey) -> Option<Sequence> {
         let behind = &self.behind[key];
-        let until = behind.until?;
         let log = &self.logs[behind.log];
-        if until.log == log.id {
-            return Some(until.before);
-        }
-        log.ended
+        let until = behind.until.and_then(|until| {
+            if until.log == log.id {
+                Some(until.before)
+            } else {
+                log.ended
+            }
+        });
+        let cut = self.behind.crossing(key).map(|of| of.at);
+        until.into_iter().chain(cut).min()
     }
 
-    /// Whether one has been given all of its log that there will ever be, and does not end before.
+    /// Whether one has been given all of its log that there will ever be, or of the life in which it stands, and does not
+    /// end before.
     pub(super) fn is_done_with_log(&self, key: BehindKey) -> bool {
         let behind = &self.behind[key];
+        if let Some(crossing) = self.behind.crossing(key) {
+            return behind.at >= crossing.at;
+        }
         let log = &self.logs[behind.log];
         let ends_here = behind.until.is_some_and(|until| until.log == log.id);
         !ends_here && log.ended.is_some_and(|end| behind.at >= end)
@@ -396,45 +363,6 @@ impl Gateway {
         maps.flat_map(|map| map.logs(Lane::Normal)).collect()
     }
 
-    /// Lets all who are in a log that is no more, though its namespace is there, go on where it ended; `false` if the
-    /// namespace is gone.
-    pub(super) fn leave_retired(&mut self, key: LogKey, out: &mut GatewayEffects) -> bool {
-        let id = self.logs[key].id;
-        let entry = self.catalog().get(id.namespace);
-        let earlier = entry.and_then(|entry| entry.earlier_of(id));
-        let Some(end) = earlier.and_then(|earlier| earlier.retired_end(id)) else {
-            // Input: a log that is deleted with its namespace.
-            return false;
-        };
-        self.logs[key].ended = Some(end);
-        for sub in self.logs[key].tail.everyone(&self.subs) {
-            let behind = self.take_off_quietly(sub, end);
-            self.behind[behind].at = end;
-            self.go_on_behind(behind, out);
-        }
-        for behind in self.behind.of_log(key) {
-            let begin = match self.behind[behind].state {
-                BehindState::Locating(begin) | BehindState::AwaitingSuccessor(begin) => Some(begin),
-                _ => None,
-            };
-            self.leave(behind, out);
-            let begin = begin.filter(|_| !self.behind[behind].shown);
-            let told = self.behind[behind].told;
-            if begin.is_none() && told < end {
-                self.tell_gap(behind, told, end.before(), GapReason::Retention, out);
-            }
-            match begin {
-                Some(begin @ (Begin::Latest | Begin::First { .. } | Begin::Time(_))) => {
-                    self.go_to_successor(behind, begin, out);
-                }
-                _ => self.go_on_behind(behind, out),
-            }
-        }
-        self.logs[key].waiting.clear();
-        self.rest_tail(key, out);
-        true
-    }
-
     /// Refusal of a publish with the present map, as long as a log of an earlier one may take publishes.
     pub(super) fn not_sealed(&mut self, unsealed: LogId) -> Error {
         if self.logs.elsewhere(unsealed).is_some() {
@@ -442,34 +370,4 @@ impl Gateway {
         }
         self.busy("namespace.storage").value(unsealed)
     }
-}
-
-/// Where a log ended, if it is no more.
-fn retired_end(entry: &Entry, log: LogId) -> Option<Sequence> {
-    entry.earlier_of(log)?.retired_end(log)
-}
-
-/// The logs of a topic, from one on, that are no more, each from its first number on and with where it ended; and the one
-/// after them.
-pub(super) fn retired_from(
-    entry: &Entry,
-    log: LogId,
-    topic: TopicHash,
-) -> (Vec<(LogPosition, Sequence)>, Option<LogId>) {
-    let mut passed = Vec::new();
-    let mut next = Some(log);
-    while let Some(log) = next {
-        let Some(end) = retired_end(entry, log) else {
-            // Input: a log that is there.
-            break;
-        };
-        let place = LogPosition {
-            log,
-            incarnation: Incarnation(0),
-            next: Sequence::FIRST,
-        };
-        passed.push((place, end));
-        next = entry.successor(log, topic);
-    }
-    (passed, next)
 }

@@ -2,7 +2,7 @@
 
 use crate::keys::TowerLogKey;
 use crate::link::Interest;
-use airmail_log::{LogSpec, ReaderId};
+use airmail_log::{LogLoss, LogSpec, ReaderId};
 use airmail_model::{Holder, Incarnation, LogId, MapEpoch, Mono, Sequence};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub(crate) enum Openness {
     Open,
     /// It could not be opened; it will be tried again.
     Failed,
+    /// Its storage has lost something of it, and log 0 says that it stops: nothing is tried before log 0 says more.
+    Suspended,
     /// The storage has been asked to delete it.
     Deleting,
 }
@@ -53,6 +55,8 @@ pub(crate) struct TowerLog {
     pub(crate) seal: Option<Seal>,
     /// Where it ends for ever, once that is known; the gateway has been told.
     pub(crate) sealed_at: Option<Sequence>,
+    /// Something that the storage has lost of it, as long as log 0 has not said anything about that.
+    pub(crate) loss: Option<Box<LogLoss>>,
 }
 
 /// Seal of a log of an earlier map.
@@ -113,6 +117,7 @@ impl TowerLogs {
             is_lost: false,
             seal: None,
             sealed_at: None,
+            loss: None,
         })));
         self.by_id.insert(id, key);
         key

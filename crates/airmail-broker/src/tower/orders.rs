@@ -96,7 +96,12 @@ impl Tower {
         match order {
             Order::Open { log, spec, seal } => {
                 let key = self.logs.key(log);
-                self.logs[key].spec = spec;
+                let of = &mut self.logs[key];
+                if of.spec.soundness != spec.soundness {
+                    // Log 0 says what is to come of it.
+                    of.loss = None;
+                }
+                of.spec = spec;
                 if let Some(next) = seal {
                     self.want_seal(key, next);
                 }
@@ -174,15 +179,16 @@ impl Tower {
         };
         log.openness = Openness::Open;
         log.holder = None;
-        log.incarnation = bounds.incarnation;
         log.is_lost = false;
         let (log, incarnation) = (log.id, bounds.incarnation);
+        // A log that was cut comes back in another life.
+        self.begin_life(key, bounds, out);
         out.tell(FromTower::Opened { log, incarnation });
         self.known_end(key, bounds, out);
         true
     }
 
-    /// A log could not be opened: it is tried again. One that is open stays as it is.
+    /// A log could not be opened: it is tried again. One that is open stays as it is, unless it is to stop.
     fn log_not_opened(
         &mut self,
         key: TowerLogKey,
@@ -194,7 +200,11 @@ impl Tower {
             return Ok(());
         };
         let id = log.id;
-        if log.openness == Openness::Opening {
+        if let Refusal::Suspended(_) = why
+            && log.spec.soundness.is_suspended
+        {
+            log.openness = Openness::Suspended;
+        } else if log.openness == Openness::Opening {
             log.openness = Openness::Failed;
             if let Refusal::Elsewhere(holder) = *why
                 && log.holder.replace(holder) != Some(holder)

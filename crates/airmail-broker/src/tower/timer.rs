@@ -74,10 +74,13 @@ impl Tower {
             let log = &self.logs[key];
             if log.openness == Openness::Failed {
                 self.open_log(key, None, out);
-            } else if log.tail.is_some_and(|tail| tail.reader.is_none()) {
+            } else if log.openness != Openness::Suspended
+                && log.tail.is_some_and(|tail| tail.reader.is_none())
+            {
                 self.read_tail_again(key, out);
             }
             self.go_on_sealing(key, out);
+            self.tell_loss(key, out);
         }
     }
 }

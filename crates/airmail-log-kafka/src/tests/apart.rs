@@ -6,8 +6,8 @@ use crate::model::{Faults, ModelBrokers, ModelCluster};
 use crate::{ApartStorage, KafkaAppender, KafkaStorage};
 use airmail_log::conformance::{Maker, log, spec};
 use airmail_log::{
-    Bounds, Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, Origin, Refusal, Tag,
-    Trouble,
+    Bounds, Call, Capabilities, ClockState, Completion, LogSpec, LogStorage, Origin, Refusal,
+    Soundness, Tag, Trouble,
 };
 use airmail_model::{Incarnation, MapEpoch, Mono, Now, Provisions, Sequence};
 use std::time::Duration;
@@ -248,4 +248,47 @@ fn a_handle_that_closes_answers_what_is_under_way() {
     assert!(!world.storage.is_closed());
     assert_eq!(world.answers(), [Ok(())]);
     assert!(world.storage.is_closed());
+}
+
+#[test]
+fn a_log_that_has_stopped_is_not_appended_to_here_and_goes_on_in_its_next_life() {
+    let mut world = World::new(Faults::NONE);
+    assert!(!world.append_to((1, 0), true));
+    assert_eq!(world.answers(), [Ok(())]);
+    let open = |world: &mut World, as_of: u64, soundness: Soundness| {
+        let spec = LogSpec {
+            provisions: world.provisions,
+            as_of: Sequence(as_of),
+            soundness,
+            ..spec(world.storage.capabilities().strongest)
+        };
+        world.call(|t| Call::Open {
+            t,
+            log: log(0),
+            spec: Box::new(spec),
+        })
+    };
+    let suspended = Soundness {
+        is_suspended: true,
+        ..Soundness::default()
+    };
+    let t = open(&mut world, 1, suspended);
+    assert!(world.append_to((2, 0), true), "at once");
+    world.storage.storage_mut().told = vec![Completion::Refused {
+        t,
+        why: Refusal::Suspended("cut".into()),
+    }];
+    world.poll();
+    assert!(world.append_to((2, 1), true), "for as long as it is so");
+    world.heard.clear();
+    let cut = Soundness {
+        cuts: 1,
+        cut_at: Sequence(4096),
+        is_suspended: false,
+    };
+    open(&mut world, 2, cut);
+    world.poll();
+    world.heard.clear();
+    assert!(!world.append_to((3, 0), true));
+    assert_eq!(world.answers(), [Ok(())]);
 }

@@ -4,7 +4,9 @@ use crate::config::KafkaConfig;
 use crate::model::{ModelBrokers, ModelCluster};
 use crate::storage::KafkaStorage;
 use airmail_log::conformance::{EPOCH, spec};
-use airmail_log::{Bounds, Call, Completion, GapWhy, LogSpec, LogStorage, ReaderId, Scope, Tag};
+use airmail_log::{
+    Bounds, Call, Completion, GapWhy, LogLoss, LogSpec, LogStorage, ReaderId, Scope, Soundness, Tag,
+};
 use airmail_model::{Extent, LogId, Mono, Now, Provisions, Sequence, Wall};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,6 +78,8 @@ pub(super) struct Node {
     pub(super) answers: BTreeMap<Tag, Completion>,
     /// Lives that somebody else has begun.
     pub(super) gained: Vec<Bounds>,
+    /// Losses that it has told of.
+    pub(super) losses: Vec<LogLoss>,
     last: u64,
 }
 
@@ -86,6 +90,7 @@ impl Node {
             heard: BTreeMap::new(),
             answers: BTreeMap::new(),
             gained: Vec::new(),
+            losses: Vec::new(),
             last: 0,
         }
     }
@@ -125,6 +130,8 @@ impl Node {
                 heard.take(&completion);
             } else if let Completion::Gained { bounds, .. } = completion {
                 self.gained.push(bounds);
+            } else if let Completion::Suspended { loss, .. } = completion {
+                self.losses.push(*loss);
             }
         }
     }
@@ -155,9 +162,23 @@ impl Node {
 
     /// Opens a log of these provisions; its answer.
     pub(super) fn open(&mut self, now: &mut Now, log: LogId, of: Provisions) -> Completion {
+        self.open_as(now, log, of, (Sequence(0), Soundness::default()))
+    }
+
+    /// Opens a log as log 0 says it from a place on; its answer.
+    pub(super) fn open_as(
+        &mut self,
+        now: &mut Now,
+        log: LogId,
+        of: Provisions,
+        (as_of, soundness): (Sequence, Soundness),
+    ) -> Completion {
+        let spec = spec(self.storage.capabilities().strongest);
         let spec = Box::new(LogSpec {
             provisions: of,
-            ..spec(self.storage.capabilities().strongest)
+            as_of: spec.as_of.max(as_of),
+            soundness,
+            ..spec
         });
         let tag = self.call(|t| Call::Open { t, log, spec });
         self.answer(now, tag)

@@ -177,8 +177,15 @@ fn an_unclean_election_stops_the_log_and_tells_no_number_twice() {
     world.pass(Duration::from_millis(1));
     assert!(world.node.heard[&r].is_over);
     match world.append(0) {
+        Completion::Refused { why, .. } => assert!(matches!(why, Refusal::Busy { .. }), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    for _ in 0..20 {
+        world.pass(Duration::from_secs(1));
+    }
+    match world.append(0) {
         Completion::Refused {
-            why: Refusal::Io(why),
+            why: Refusal::Suspended(why),
             ..
         } => assert!(why.contains("unclean"), "{why}"),
         other => panic!("{other:?}"),

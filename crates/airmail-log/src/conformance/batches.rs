@@ -1,6 +1,6 @@
 //! Logs, specs and batches as the cases need them.
 
-use crate::contract::LogSpec;
+use crate::contract::{LogSpec, Soundness};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
@@ -32,6 +32,7 @@ pub fn spec(durability: Durability) -> LogSpec {
         as_of: Sequence(0),
         storage: StorageName::FIRST,
         provisions: Provisions::NONE,
+        soundness: Soundness::default(),
     }
 }
 

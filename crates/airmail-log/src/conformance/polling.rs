@@ -114,6 +114,7 @@ impl<S: Subject> Driver<'_, S> {
             | Completion::Done { t } => return self.take_answer(t, completion),
             // Unasked: no case goes by what they tell.
             Completion::Gained { .. } | Completion::Lost { .. } => return,
+            Completion::Suspended { log, loss } => panic!("{log} has lost {loss:?}"),
         };
         let Some(reader) = self.readers.get_mut(&r) else {
             panic!("{seen:?} of {r:?}, which was never started");

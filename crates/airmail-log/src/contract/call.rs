@@ -286,6 +286,25 @@ pub struct LogSpec {
     /// Provisions of the storage for the map that the log belongs to. None, the default: where a storage makes nothing
     /// beforehand, and for log 0.
     pub provisions: Provisions,
+    /// Word of log 0 on losses that the storage has told of ([`Completion::Suspended`]). The default: of none.
+    ///
+    /// [`Completion::Suspended`]: super::Completion::Suspended
+    pub soundness: Soundness,
+}
+
+/// Soundness of a log, as log 0 says it. Only of storages that tell of losses; others do not look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Soundness {
+    /// Times that the loss of the log's end was accepted. Each has begun a life of the log that it never had.
+    pub cuts: u32,
+    /// The number from which on the log lost what it had, the last time. Below it everything is as it was. 0, the
+    /// default: never.
+    pub cut_at: Sequence,
+    /// The log has stopped, until log 0 says more: nothing of it is given, and nothing is taken
+    /// ([`Refusal::Suspended`]).
+    ///
+    /// [`Refusal::Suspended`]: super::Refusal::Suspended
+    pub is_suspended: bool,
 }
 
 /// Where logs are that need not be open, as log 0 says it.

@@ -75,6 +75,9 @@ pub enum Completion {
     /// Unasked: the log cannot be used until it is gained again. What was asked of it may be answered only
     /// then; its readers go on then.
     Lost { log: LogId },
+    /// Unasked, to whoever owns the storage and to no guest: it has lost something of the log, and stops it. What comes of
+    /// it is for log 0 to say ([`Soundness`](super::Soundness)). May be told again.
+    Suspended { log: LogId, loss: Box<LogLoss> },
 }
 
 impl Completion {
@@ -98,7 +101,8 @@ impl Completion {
             | Completion::WantsLost { .. }
             | Completion::Ended { .. }
             | Completion::Gained { .. }
-            | Completion::Lost { .. } => None,
+            | Completion::Lost { .. }
+            | Completion::Suspended { .. } => None,
         }
     }
 
@@ -122,7 +126,8 @@ impl Completion {
             | Completion::Topics { .. }
             | Completion::Done { .. }
             | Completion::Gained { .. }
-            | Completion::Lost { .. } => None,
+            | Completion::Lost { .. }
+            | Completion::Suspended { .. } => None,
         }
     }
 
@@ -146,7 +151,8 @@ impl Completion {
             | Completion::WantsLost { .. }
             | Completion::Ended { .. }
             | Completion::Gained { .. }
-            | Completion::Lost { .. } => {}
+            | Completion::Lost { .. }
+            | Completion::Suspended { .. } => {}
         }
     }
 
@@ -169,7 +175,8 @@ impl Completion {
             | Completion::Topics { .. }
             | Completion::Done { .. }
             | Completion::Gained { .. }
-            | Completion::Lost { .. } => {}
+            | Completion::Lost { .. }
+            | Completion::Suspended { .. } => {}
         }
     }
 }
@@ -208,6 +215,20 @@ pub struct Bounds {
     /// The map that names its successors, if the log is sealed and nothing of it is under way any more: `next` is where
     /// it ends for ever.
     pub sealed: Option<MapEpoch>,
+}
+
+/// Something that a storage has lost of a log which was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLoss {
+    /// The log's life, whose positions are concerned.
+    pub life: Incarnation,
+    /// The life that begins if the loss is accepted. Means nothing where all is lost.
+    pub next_life: Incarnation,
+    /// Everything from this number on is lost, and everything below it is as it was. `None`: all is lost, and nothing
+    /// can go on there.
+    pub at: Option<Sequence>,
+    /// The number behind the last that was given or acknowledged, as far as it is known here; [`Sequence::MAX`]: not.
+    pub end: Sequence,
 }
 
 /// A topic found in a log.
@@ -279,6 +300,8 @@ pub enum Refusal {
     OutcomeUnknown,
     /// The storage failed. Nothing was stored.
     Io(String),
+    /// The log has stopped, because the storage has lost something of it; what, in words. Nothing was stored.
+    Suspended(String),
 }
 
 impl Refusal {
@@ -332,6 +355,7 @@ impl fmt::Display for Refusal {
             Refusal::Unsupported(what) => write!(f, "{what} is not supported by this storage"),
             Refusal::OutcomeUnknown => f.write_str("outcome unknown"),
             Refusal::Io(error) => write!(f, "storage failed: {error}"),
+            Refusal::Suspended(why) => write!(f, "the log is suspended: {why}"),
         }
     }
 }

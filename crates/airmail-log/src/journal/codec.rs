@@ -3,7 +3,7 @@
 use super::format::u32_at;
 use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
 use super::tombstones::Tombstone;
-use crate::contract::LogSpec;
+use crate::contract::{LogSpec, Soundness};
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Provisions,
     Retention, Sequence, StorageName, Synced,
@@ -254,6 +254,7 @@ impl<'a> Reader<'a> {
             as_of: Sequence(0),
             storage: StorageName::FIRST,
             provisions: Provisions::NONE,
+            soundness: Soundness::default(),
         })
     }
 

@@ -339,6 +339,18 @@ pub mod admin_server {
             tonic::Response<crate::v1::DeleteNamespaceResponse>,
             tonic::Status,
         >;
+        /// Makes a namespace anew where it is, since its storage has lost all of its logs: what they held is told as lost.
+        /// INVALID_ARGUMENT as long as they are not known to be gone.
+        async fn recreate_namespace(
+            &self,
+            request: tonic::Request<crate::v1::RecreateNamespaceRequest>,
+        ) -> std::result::Result<tonic::Response<crate::v1::Namespace>, tonic::Status>;
+        /// Accepts that a log has lost its end: it goes on where it was cut. Gives its namespace. INVALID_ARGUMENT of a log that
+        /// is not suspended, or of which nothing is left.
+        async fn accept_loss(
+            &self,
+            request: tonic::Request<crate::v1::AcceptLossRequest>,
+        ) -> std::result::Result<tonic::Response<crate::v1::Namespace>, tonic::Status>;
         /// How many messages and deliveries may be in flight, and what was decided about it.
         async fn get_flow(
             &self,
@@ -700,6 +712,96 @@ pub mod admin_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeleteNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/airmail.v1.Admin/RecreateNamespace" => {
+                    #[allow(non_camel_case_types)]
+                    struct RecreateNamespaceSvc<T: Admin>(pub Arc<T>);
+                    impl<
+                        T: Admin,
+                    > tonic::server::UnaryService<crate::v1::RecreateNamespaceRequest>
+                    for RecreateNamespaceSvc<T> {
+                        type Response = crate::v1::Namespace;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<crate::v1::RecreateNamespaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Admin>::recreate_namespace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RecreateNamespaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/airmail.v1.Admin/AcceptLoss" => {
+                    #[allow(non_camel_case_types)]
+                    struct AcceptLossSvc<T: Admin>(pub Arc<T>);
+                    impl<
+                        T: Admin,
+                    > tonic::server::UnaryService<crate::v1::AcceptLossRequest>
+                    for AcceptLossSvc<T> {
+                        type Response = crate::v1::Namespace;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<crate::v1::AcceptLossRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Admin>::accept_loss(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AcceptLossSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

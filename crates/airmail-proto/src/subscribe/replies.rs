@@ -124,6 +124,7 @@ pub fn place_to_proto(
         epoch: epoch.0,
         position: position_of(log, incarnation, epoch, next).to_string(),
         resumed: false,
+        lost_before: None,
     }
 }
 
@@ -157,8 +158,10 @@ pub fn status_to_proto(
             incarnation,
             next,
             resumed,
+            lost_before,
         } => Wire::Detached(v1::At {
             resumed: *resumed,
+            lost_before: lost_before.map(|lost| lost.0),
             ..at(*log, *incarnation, *next)
         }),
         State::Complete { next } => Wire::Complete(next.0),
@@ -316,6 +319,7 @@ fn state_from_proto(state: Option<v1::status::State>) -> Result<State, Error> {
             incarnation: Incarnation(at.incarnation),
             next: Sequence(at.next),
             resumed: at.resumed,
+            lost_before: at.lost_before.map(Sequence),
         },
         Wire::Complete(next) => State::Complete {
             next: Sequence(next),

@@ -17,9 +17,10 @@ impl StorageRun {
             Completion::Tail { r, next } => self.tail(r, next),
             Completion::Ended { r, why } => self.ended(r, why.is_some()),
             Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
-            Completion::Effective { .. } | Completion::WantsLost { .. } => {
-                let detail = format!("{answer:?}: no reader was asked for what is wanted");
-                Err(Violation::new("contract", detail))
+            Completion::Effective { .. }
+            | Completion::WantsLost { .. }
+            | Completion::Suspended { .. } => {
+                contract(&format!("{answer:?}: nothing has led to it"))
             }
             // Unasked: what they tell is asked for where it matters.
             Completion::Gained { .. } | Completion::Lost { .. } => Ok(()),

@@ -6,7 +6,7 @@
 use airmail_link::{Ancestor, FromHost, Heartbeat, ToHost};
 use airmail_log::{
     Bounds, Call, Completion, Direction, GapWhy, LogSpec, Origin, ReaderId, Refusal, Scope,
-    ScopeFilter, Stored, Tag, TopicPage, TopicSeen, WantEdit,
+    ScopeFilter, Soundness, Stored, Tag, TopicPage, TopicSeen, WantEdit,
 };
 use airmail_model::batch::BatchTarget;
 use airmail_model::provisions::PROVISIONS_BYTES_MAX;
@@ -108,17 +108,26 @@ fn origin() -> impl Strategy<Value = Box<Origin>> {
 
 fn spec() -> impl Strategy<Value = LogSpec> {
     let retention = (option::of(any::<u64>()), option::of(any::<u64>()));
-    let storage = (storage(), provisions());
+    let storage = (storage(), provisions(), soundness());
     (durability(), retention, epoch(), number(), storage).prop_map(
-        |(durability, (time_ms, bytes), epoch, as_of, (storage, provisions))| LogSpec {
+        |(durability, (time_ms, bytes), epoch, as_of, (storage, provisions, soundness))| LogSpec {
             durability,
             retention: Retention { time_ms, bytes },
             epoch,
             as_of,
             storage,
             provisions,
+            soundness,
         },
     )
+}
+
+fn soundness() -> impl Strategy<Value = Soundness> {
+    (any::<u32>(), number(), any::<bool>()).prop_map(|(cuts, cut_at, is_suspended)| Soundness {
+        cuts,
+        cut_at,
+        is_suspended,
+    })
 }
 
 fn provisions() -> impl Strategy<Value = Provisions> {
@@ -286,6 +295,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         "[a-z ]{0,20}".prop_map(|what| Refusal::Unsupported(what.into())),
         Just(Refusal::OutcomeUnknown),
         "[a-z ]{0,20}".prop_map(Refusal::Io),
+        "[a-z ]{0,20}".prop_map(Refusal::Suspended),
     ]
 }
 

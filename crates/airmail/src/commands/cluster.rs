@@ -1,9 +1,10 @@
-//! `airmail cluster`: shows the nodes of a cluster and what is wrong with them, and drains one.
+//! `airmail cluster`: shows the nodes of a cluster and what is wrong with them, drains one, and accepts what logs have lost.
 
 use super::lines::printed;
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{Client, ClusterMember, MemberTree, NodeCluster};
+use airmail_model::LogId;
 use anyhow::Context as _;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -44,6 +45,12 @@ pub enum Action {
         #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::target::timeout)]
         wait: Duration,
     },
+    /// Accept that a log has lost its end, as `cluster status` says: it goes on where it was cut, and its subscribers are told
+    /// what is lost
+    AcceptLoss {
+        /// The log, as `cluster status` names it
+        log: LogId,
+    },
 }
 
 /// Runs it.
@@ -56,6 +63,7 @@ pub async fn run(args: ClusterArgs, options: &ClientOptions) -> anyhow::Result<E
     let code = match args.action {
         Action::Status { json, watch } => status(&client, json, watch).await?,
         Action::Drain { node, wait } => drain(&client, &target, &node, wait).await?,
+        Action::AcceptLoss { log } => accept_loss(&client, log).await?,
     };
     client.close().await?;
     Ok(code)
@@ -113,6 +121,20 @@ async fn drain(
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+async fn accept_loss(client: &Client, log: LogId) -> anyhow::Result<ExitCode> {
+    let namespace = client.admin().accept_loss(log).await?;
+    printed(say_accepted(&mut io::stdout(), log, &namespace.name))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_accepted(out: &mut impl Write, log: LogId, namespace: &str) -> anyhow::Result<()> {
+    writeln!(
+        out,
+        "log {log} of namespace {namespace} goes on where it was cut"
+    )?;
+    Ok(())
 }
 
 fn say_drained(out: &mut impl Write, name: &str, left: u32) -> anyhow::Result<()> {

@@ -120,7 +120,12 @@ pub fn tell_gap(gap: &Gap) {
         GapReason::Expiry => "expiry",
         GapReason::Loss => "loss",
     };
-    if gap.last == Sequence::MAX {
+    if gap.last == Sequence::MAX.before() {
+        eprintln!(
+            "airmail: gap from {} on ({reason}: its storage has nothing left of the log)",
+            gap.first
+        );
+    } else if gap.last == Sequence::MAX {
         eprintln!(
             "airmail: gap from {} on ({reason}: the log began anew, since its node was restored from \
              an older copy or kept it in memory; what follows is all that it holds now)",

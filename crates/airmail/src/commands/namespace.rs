@@ -71,6 +71,15 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Make a namespace anew where it is, since its storage has lost all of its logs, as `cluster status` says: its
+    /// subscribers are told what is lost, and go on with what is published from now on
+    Recreate {
+        /// Its name
+        name: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete a namespace, with everything in it
     Delete {
         /// Its name
@@ -294,6 +303,7 @@ async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
             let storage = storage.unwrap_or_default();
             show(&admin.move_to(storage, &name, None).await?, json)
         }
+        Action::Recreate { name, json } => show(&admin.recreate(&name, None).await?, json),
         Action::Delete { name } => Ok(admin.delete(&name, None).await?),
     }
 }

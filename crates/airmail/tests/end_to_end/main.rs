@@ -18,6 +18,7 @@
 //! - `starting`: nodes that are not there yet, or never answer.
 //! - `ended`: commands that are ended by signals.
 //! - `flow`: a node's bounds and messages in flight, as shown.
+//! - `kafka_loss`: Kafka loses what it has confirmed, and an operator decides.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `collect`: `airmail collect`, with real brokers.
 //! - `measure`: `airmail bench e2e`.
@@ -58,6 +59,8 @@ mod flow;
 mod generic_clients;
 mod giving_back;
 mod hanging;
+#[cfg(feature = "kafka")]
+mod kafka_loss;
 mod kafka_topology;
 mod kill;
 mod lines;

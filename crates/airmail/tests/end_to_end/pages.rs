@@ -106,6 +106,9 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::Unavailable => {
             "does the node that has the logs run, and is it reached (docs/deploy.md)? SDKs ask again by themselves"
         }
+        ErrorCode::LogSuspended => {
+            "`airmail cluster status` names it, and the command that decides (docs/deploy.md)"
+        }
         ErrorCode::Elsewhere => "ask the node that the error names; SDKs ask again by themselves",
         ErrorCode::Disconnected => "is the node running, and is the address right?",
         code => mailbox_advice(code),

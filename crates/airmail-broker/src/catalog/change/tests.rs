@@ -19,6 +19,22 @@ fn create(id: u32, name: &str) -> Change {
     }
 }
 
+const LOG: LogId = LogId {
+    namespace: NamespaceId(9),
+    lane: Lane::Normal,
+    index: LogIndex(258),
+};
+
+fn suspend(at: Option<Sequence>) -> Change {
+    let loss = LogLoss {
+        life: Incarnation(7),
+        next_life: Incarnation(u64::MAX),
+        at,
+        end: Sequence(9),
+    };
+    Change::Suspend { log: LOG, loss }
+}
+
 /// The same in a storage.
 fn create_in(storage: &str, copies: u8) -> Change {
     let mut change = create(9, "orders");
@@ -80,6 +96,18 @@ fn every_command_is_read_as_written_and_no_part_of_it_is() {
         moved(StorageName::new("fast").expect("a name"), &[0xff, 0]),
         retired,
         Change::Purged { id, epoch },
+        suspend(Some(Sequence(5))),
+        suspend(None),
+        Change::Truncate {
+            log: LOG,
+            cuts: 3,
+            at: Sequence(5),
+        },
+        Change::Recreate {
+            id,
+            based_on: 3,
+            provisions: Provisions::new(&[0xff, 0]).expect("few"),
+        },
     ] {
         let bytes = change.encode();
         assert_eq!(Change::decode(&bytes), Some(change));

@@ -6,8 +6,9 @@
 use super::provisioned::create_of;
 use super::versions::payload;
 use super::*;
-use crate::transcript::{read_extent, read_provisions, show_provisions};
-use airmail_model::LogId;
+use crate::transcript::{read_extent, read_provisions, show_extent, show_provisions};
+use airmail_log::{LogLoss, Soundness};
+use airmail_model::{Extent, Incarnation, LogId};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -30,6 +31,8 @@ transcripts! {
     a_first_start_that_is_provisioned_for_is_as_written: "provisioned_first_start",
     a_start_after_provisions_is_as_written: "provisioned_restart",
     a_move_is_as_written: "move",
+    a_loss_that_is_accepted_is_as_written: "accepted_loss",
+    a_namespace_that_is_made_anew_is_as_written: "recreated",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
@@ -110,14 +113,14 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
             provisions => Ok(read_provisions(provisions)?),
         }))
     } else if let Some([log, end]) = parts("log {} is empty, and ends before {}", line) {
-        let index = log.strip_prefix("1/normal/")?.parse().ok()?;
         Some(CatalogInput::Emptied {
-            log: LogId {
-                namespace: NamespaceId(1),
-                index: LogIndex(index),
-                ..LogId::SYSTEM
-            },
+            log: log_of(log.strip_prefix("1/normal/")?)?,
             end: Sequence(end.parse().ok()?),
+        })
+    } else if let Some([index, loss]) = parts("log 1/normal/{} has lost {}", line) {
+        Some(CatalogInput::Suspended {
+            log: log_of(index)?,
+            loss: read_loss(loss)?,
         })
     } else if line == "it is not known whether the command is stored" {
         Some(CatalogInput::AppendRefused {
@@ -155,6 +158,53 @@ fn read_tower(line: &str) -> Option<CatalogInput> {
     }
 }
 
+/// A log of namespace 1.
+fn log_of(index: &str) -> Option<LogId> {
+    Some(LogId {
+        namespace: NamespaceId(1),
+        index: LogIndex(index.parse().ok()?),
+        ..LogId::SYSTEM
+    })
+}
+
+/// Reads a loss: `5 to 8 of life 7, which 9 would follow`, or `all of life 7, which ended before 9`.
+fn read_loss(loss: &str) -> Option<LogLoss> {
+    if let Some([life, end]) = parts("all of life {}, which ended before {}", loss) {
+        let life = Incarnation(life.parse().ok()?);
+        return Some(LogLoss {
+            life,
+            next_life: life,
+            at: None,
+            end: Sequence(end.parse().ok()?),
+        });
+    }
+    let [lost, life, next] = parts("{} of life {}, which {} would follow", loss)?;
+    let lost = read_extent(lost)?;
+    Some(LogLoss {
+        life: Incarnation(life.parse().ok()?),
+        next_life: Incarnation(next.parse().ok()?),
+        at: Some(lost.first),
+        end: lost.next(),
+    })
+}
+
+fn show_loss(loss: &LogLoss) -> String {
+    let LogLoss {
+        life,
+        next_life,
+        at,
+        end,
+    } = loss;
+    match at {
+        Some(first) => {
+            let (first, last) = (*first, end.before());
+            let lost = show_extent(Extent { first, last });
+            format!("{lost} of life {life}, which {next_life} would follow")
+        }
+        None => format!("all of life {life}, which ended before {end}"),
+    }
+}
+
 /// A further storage that can be asked for everything that the first one can.
 fn in_memory_of_all() -> StorageTraits {
     StorageTraits {
@@ -166,7 +216,7 @@ fn in_memory_of_all() -> StorageTraits {
 fn read_append(word: &str) -> Option<SystemAppend> {
     match word {
         "command" => Some(SystemAppend::Command),
-        "purge" => Some(SystemAppend::Note),
+        "purge" | "note" => Some(SystemAppend::Note),
         _ => None,
     }
 }
@@ -176,6 +226,14 @@ fn read_command(line: &str) -> Option<Command> {
         Some(create_command(name))
     } else if let Some([name]) = parts("delete {}", line) {
         Some(delete_command(name))
+    } else if let Some([index]) = parts("accept the loss of 1/normal/{}", line) {
+        let log = log_of(index)?;
+        Some(Command::AcceptLoss { log })
+    } else if let Some([name]) = parts("make {} anew", line) {
+        Some(Command::RecreateNamespace {
+            name: name.into(),
+            based_on: None,
+        })
     } else if let Some([name, storage]) = parts("move {} to {}", line) {
         Some(Command::MoveNamespace {
             name: name.into(),
@@ -235,6 +293,26 @@ fn read_move(line: &str) -> Option<Change> {
             based_on: version.parse().ok()?,
             storage: StorageName::new(storage)?,
             provisions,
+        });
+    }
+    if let Some([id, version]) = parts("make namespace {} anew, as of version {}", line) {
+        return Some(Change::Recreate {
+            id: NamespaceId(id.parse().ok()?),
+            based_on: version.parse().ok()?,
+            provisions,
+        });
+    }
+    if let Some([index, loss]) = parts("log 1/normal/{} stops: it has lost {}", line) {
+        return Some(Change::Suspend {
+            log: log_of(index)?,
+            loss: read_loss(loss)?,
+        });
+    }
+    if let Some([index, at, cuts]) = parts("log 1/normal/{} goes on at {}, cut {} times", line) {
+        return Some(Change::Truncate {
+            log: log_of(index)?,
+            at: Sequence(at.parse().ok()?),
+            cuts: cuts.parse().ok()?,
         });
     }
     if let Some([epoch, id, ends]) = parts("map {} of namespace {} is retired: {}", line) {
@@ -326,7 +404,17 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
 fn show_spec(spec: &airmail_log::LogSpec) -> String {
     let kept = show_retention(&spec.retention);
     let of = show_of(&spec.provisions);
-    format!("{}, {kept}{of}", spec.durability)
+    let Soundness {
+        cuts,
+        cut_at,
+        is_suspended,
+    } = spec.soundness;
+    let cut = match cuts {
+        0 => String::new(),
+        cuts => format!(", cut {cuts} times, the last time at {cut_at}"),
+    };
+    let stopped = if is_suspended { ", stopped" } else { "" };
+    format!("{}, {kept}{of}{cut}{stopped}", spec.durability)
 }
 
 fn show_of(provisions: &Provisions) -> String {
@@ -396,6 +484,20 @@ fn show_change(change: &Change) -> String {
             )
         }
         Change::Raise { version } => format!("commands up to version {version} count"),
+        Change::Suspend { log, loss } => {
+            format!("log {log} stops: it has lost {}", show_loss(loss))
+        }
+        Change::Truncate { log, cuts, at } => {
+            format!("log {log} goes on at {at}, cut {cuts} times")
+        }
+        Change::Recreate {
+            id,
+            based_on,
+            provisions,
+        } => {
+            let of = show_of(provisions);
+            format!("make namespace {id} anew, as of version {based_on}{of}")
+        }
     }
 }
 

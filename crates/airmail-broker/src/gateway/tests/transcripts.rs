@@ -5,15 +5,15 @@
 
 use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
-use crate::catalog::{Catalog, CommandRefusal, EarlierMap, EarlierState, Entry};
+use crate::catalog::{Catalog, CommandRefusal, EarlierMap, EarlierState, Entry, LogCut};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::MemberId;
 use crate::transcript::{
-    CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of, show_delivered,
-    show_extent,
+    CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of, read_extent,
+    show_delivered, show_extent,
 };
-use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
+use airmail_log::{AppendClock, Capabilities, Dedup, LogLoss, Numbering};
 use airmail_model::frame::{
     Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
 };
@@ -49,6 +49,8 @@ transcripts! {
     publishes_to_a_log_that_a_move_has_left_behind_are_as_written: "moved_publishes",
     history_over_a_move_is_as_written: "moved_history",
     a_time_in_a_later_log_is_found_as_written: "moved_times",
+    a_log_that_is_cut_is_gone_on_with_as_written: "cut",
+    a_namespace_that_is_made_anew_is_followed_as_written: "recreated",
 }
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
@@ -268,6 +270,13 @@ fn namespace() -> Namespace {
 fn read_moved(line: &str) -> Option<Entry> {
     let state = if line == "namespace 1 is moved" {
         EarlierState::Kept
+    } else if let Some([end]) = parts("namespace 1 is made anew, and was lost up to {}", line) {
+        EarlierState::Retired {
+            ends: [number(end)?].into(),
+            as_of: Sequence(2),
+            is_purged: false,
+            is_lost: true,
+        }
     } else {
         let [end] = parts(
             "of namespace 1, nothing is left before the move, which was at {}",
@@ -277,6 +286,7 @@ fn read_moved(line: &str) -> Option<Entry> {
             ends: [number(end)?].into(),
             as_of: Sequence(3),
             is_purged: false,
+            is_lost: false,
         }
     };
     let before = Entry::new(namespace(), Provisions::NONE, Sequence(1));
@@ -294,6 +304,40 @@ fn read_moved(line: &str) -> Option<Entry> {
     Some(moved.with_earlier(vec![earlier]))
 }
 
+/// The namespace with a log that has stopped, or has gone on in life 8 where it was cut.
+fn read_losses(line: &str) -> Option<Entry> {
+    let mut entry = Entry::new(namespace(), Provisions::NONE, Sequence(1));
+    let losses = entry.losses.entry(LOG).or_default();
+    let loss = |lost: &str| {
+        let lost = read_extent(lost)?;
+        Some(LogLoss {
+            life: Incarnation(7),
+            next_life: Incarnation(8),
+            at: Some(lost.first),
+            end: lost.next(),
+        })
+    };
+    if let Some([lost]) = parts("the log has stopped, and has lost {}", line) {
+        losses.suspended = Some(loss(lost)?);
+        return Some(entry);
+    }
+    let [lost] = parts("the loss of {} is accepted", line)?;
+    let LogLoss {
+        life,
+        next_life,
+        end,
+        ..
+    } = loss(lost)?;
+    let at = read_extent(lost)?.first;
+    losses.cuts.push(LogCut {
+        life,
+        next_life,
+        at,
+        end,
+    });
+    Some(entry)
+}
+
 fn read_catalog(line: &str) -> Option<GatewayInput> {
     if let Some([id]) = parts("too many wait for client {}", line) {
         return Some(GatewayInput::Answered {
@@ -303,6 +347,8 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
     }
     let mut catalog = Catalog::default();
     if let Some(entry) = read_moved(line) {
+        catalog.put(entry);
+    } else if let Some(entry) = read_losses(line) {
         catalog.put(entry);
     } else if line == "there is namespace 1" {
         catalog.put(Entry::new(namespace(), Provisions::NONE, Sequence(1)));
@@ -407,11 +453,14 @@ fn show_state(state: &State) -> String {
             incarnation,
             next,
             resumed,
+            lost_before,
             ..
         } => {
             let resumed = if *resumed { ", and goes on" } else { "" };
-            let life = incarnation.0;
-            format!("detached from {next} on, in life {life}{resumed}")
+            let lost = lost_before
+                .map(|end| format!("; of the life before, {next} to {} is lost", end.before()));
+            let (life, lost) = (incarnation.0, lost.unwrap_or_default());
+            format!("detached from {next} on, in life {life}{resumed}{lost}")
         }
         State::Complete { next } => format!("complete before {next}"),
         State::Removed => "removed".to_owned(),

@@ -13,7 +13,7 @@ use crate::link::{FromTower, ToTower};
 use crate::tower::{Tower, TowerEffects, TowerInput};
 use crate::transcript::{self, LOG, NAMESPACE};
 use airmail_log::memory::{self, MemoryStorage};
-use airmail_log::{LogSpec, LogStorage};
+use airmail_log::{LogSpec, LogStorage, Soundness};
 use airmail_model::frame::{
     Channel, Delivered, Delivery, Generation, Reply, Request, RequestId, Start, State, Subscribe,
     SubscriptionId,
@@ -105,6 +105,7 @@ impl QueuedLink {
             as_of: Sequence(1),
             storage: StorageName::FIRST,
             provisions: Provisions::NONE,
+            soundness: Soundness::default(),
         };
         self.tower(TowerInput::Order(Order::Open {
             log: LOG,

@@ -14,11 +14,12 @@ use crate::transcript::{
     show_topic,
 };
 use airmail_log::{
-    AppendClock, Bounds, Call, Completion, GapWhy, LogSpec, Origin, ReaderId, Refusal, ScopeFilter,
-    Tag,
+    AppendClock, Bounds, Call, Completion, GapWhy, LogLoss, LogSpec, Origin, ReaderId, Refusal,
+    ScopeFilter, Soundness, Tag,
 };
 use airmail_model::{
-    AppendTime, Durability, Extent, LogId, LogIndex, MapEpoch, Mono, Now, Sequence, Wall,
+    AppendTime, Durability, Extent, Incarnation, LogId, LogIndex, MapEpoch, Mono, Now, Sequence,
+    Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -28,6 +29,7 @@ transcripts! {
     "tower",
     play,
     opening_and_appending_are_as_written: "appending",
+    a_loss_is_told_as_written: "loss",
     the_tail_is_given_as_written: "tail",
     what_is_wanted_of_a_tail_is_as_written: "wants",
     what_is_asked_is_answered_as_written: "asking",
@@ -98,6 +100,10 @@ impl Driver {
     pub(super) fn step(&mut self, line: &str) -> Option<Vec<String>> {
         if let Some([readers]) = parts("settings: {} readers", line) {
             self.tower.config.catch_up_readers = readers.parse().ok()?;
+            return Some(Vec::new());
+        }
+        if line == "many write to the log" {
+            self.tower.capabilities.many_writers = true;
             return Some(Vec::new());
         }
         if let Some([micros]) = parts("append times go back by up to {}", line) {
@@ -177,6 +183,14 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
             credit_bytes: 1_000,
         });
     }
+    if let Some([soundness]) = parts("open the log, {}", line) {
+        let soundness = read_soundness(soundness)?;
+        return Some(TowerInput::Order(Order::Open {
+            log: LOG,
+            spec: LogSpec { soundness, ..spec },
+            seal: None,
+        }));
+    }
     Some(match line {
         "open the log" => TowerInput::Order(Order::Open {
             log: LOG,
@@ -219,6 +233,22 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
     })
 }
 
+/// Reads what log 0 says of losses.
+fn read_soundness(line: &str) -> Option<Soundness> {
+    if line == "stopped" {
+        return Some(Soundness {
+            is_suspended: true,
+            ..Soundness::default()
+        });
+    }
+    let [at] = parts("cut at {}", line)?;
+    Some(Soundness {
+        cuts: 1,
+        cut_at: number(at)?,
+        is_suspended: false,
+    })
+}
+
 fn read_storage(line: &str) -> Option<Completion> {
     if let Some([reader, edit, at]) = parts("reader {}, edit {} is in effect from {} on", line) {
         return Some(Completion::Effective {
@@ -241,12 +271,8 @@ fn read_storage(line: &str) -> Option<Completion> {
     if let Some([reader, rest]) = parts("reader {} {}", line) {
         return read_reader(ReaderId(reader.parse().ok()?), rest);
     }
-    if line == "the log is lost" {
-        return Some(Completion::Lost { log: LOG });
-    }
-    if let Some([bounds]) = parts("the log is gained with {}", line) {
-        let bounds = read_bounds(bounds)?;
-        return Some(Completion::Gained { log: LOG, bounds });
+    if let Some(unasked) = read_unasked(line) {
+        return Some(unasked);
     }
     let [tag, rest] = parts("#{}, {}", line)?;
     let t = Tag(tag.parse().ok()?);
@@ -278,12 +304,36 @@ fn read_storage(line: &str) -> Option<Completion> {
             duplicate: false,
             exact: true,
         })
+    } else if let Some([why]) = parts("the log is suspended: {}", rest) {
+        let why = Refusal::Suspended(why.to_owned());
+        Some(Completion::Refused { t, why })
     } else if let Some([why]) = parts("storage failed: {}", rest) {
         let why = Refusal::Io(why.to_owned());
         Some(Completion::Refused { t, why })
     } else {
         (rest == "done").then_some(Completion::Done { t })
     }
+}
+
+/// Reads what the storage tells by itself.
+fn read_unasked(line: &str) -> Option<Completion> {
+    if line == "the log is lost" {
+        return Some(Completion::Lost { log: LOG });
+    }
+    if let Some([bounds]) = parts("the log is gained with {}", line) {
+        let bounds = read_bounds(bounds)?;
+        return Some(Completion::Gained { log: LOG, bounds });
+    }
+    let [lost] = parts("the log has lost {} of life 7", line)?;
+    let lost = read_extent(lost)?;
+    let loss = LogLoss {
+        life: Incarnation(7),
+        next_life: Incarnation(8),
+        at: Some(lost.first),
+        end: lost.next(),
+    };
+    let loss = Box::new(loss);
+    Some(Completion::Suspended { log: LOG, loss })
 }
 
 fn read_reader(r: ReaderId, line: &str) -> Option<Completion> {
@@ -305,6 +355,9 @@ fn read_reader(r: ReaderId, line: &str) -> Option<Completion> {
     } else if let Some([next]) = parts("has given all before {}, up to the tail", line) {
         let next = number(next)?;
         Some(Completion::Tail { r, next })
+    } else if let Some([why]) = parts("has ended, the log is suspended: {}", line) {
+        let why = Some(Refusal::Suspended(why.to_owned()));
+        Some(Completion::Ended { r, why })
     } else {
         let [why] = parts("has ended, storage failed: {}", line)?;
         let why = Some(Refusal::Io(why.to_owned()));
@@ -386,6 +439,9 @@ fn show_catalog(input: &CatalogInput) -> String {
             Ok(()) => format!("a log of namespace {namespace} is done"),
             Err(error) => format!("a log of namespace {namespace} is not done: {error}"),
         },
+        CatalogInput::Suspended { loss, .. } => {
+            format!("the log has lost {:?} to {}", loss.at, loss.end.before())
+        }
         CatalogInput::Emptied { end, .. } => format!("the log is empty, and ends before {end}"),
         CatalogInput::Retry => "try again".to_owned(),
         CatalogInput::Provisioned(Ok(provisions)) => {

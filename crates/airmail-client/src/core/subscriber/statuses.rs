@@ -29,7 +29,7 @@ impl Subscriber {
                     incarnation,
                     next,
                 };
-                if self.reconcile(index, at_node, false, out) < next {
+                if self.reconcile(index, at_node, (false, None), out) < next {
                     // What lies between has never come.
                     return self.resubscribe(index);
                 }
@@ -43,6 +43,7 @@ impl Subscriber {
                 incarnation,
                 next,
                 resumed,
+                lost_before,
             } => {
                 let at_node = LogPosition {
                     log,
@@ -50,7 +51,7 @@ impl Subscriber {
                     next,
                 };
                 self.leave_live(index);
-                self.reconcile(index, at_node, resumed, out);
+                self.reconcile(index, at_node, (resumed, lost_before), out);
                 self.slots[index as usize].mode = Mode::Detached;
             }
             State::Complete { .. } => {
@@ -80,12 +81,12 @@ impl Subscriber {
     /// Reconciles where a subscription stands by the node's account with its own account, which it
     /// keeps within a life of the log; gives the result. If the log has begun a new life, and the
     /// subscription has not `resumed` in it, the numbers that it did not get of the old life are
-    /// reported as lost.
+    /// reported as lost; where that was cut, those from the cut on up to `lost_before`, also what it got of them.
     fn reconcile(
         &mut self,
         index: u32,
         at_node: LogPosition,
-        resumed: bool,
+        (resumed, lost_before): (bool, Option<Sequence>),
         out: &mut SubscriberOutput,
     ) -> Sequence {
         let slot = &mut self.slots[index as usize];
@@ -94,7 +95,11 @@ impl Subscriber {
             Some(old) if resumed => Some(old.next),
             Some(old) => {
                 slot.log_position = Some(old);
-                self.emit_gap(index, old.next, Sequence::MAX, GapReason::Loss, out);
+                let (first, last) = match lost_before {
+                    Some(end) => (old.next.min(at_node.next), end.before()),
+                    None => (old.next, Sequence::MAX),
+                };
+                self.emit_gap(index, first, last, GapReason::Loss, out);
                 self.slots[index as usize].expected(at_node.log, at_node.incarnation)
             }
             None => slot.expected(at_node.log, at_node.incarnation),

@@ -192,6 +192,7 @@ fn detached_at(next: u64) -> State {
         incarnation: LIFE,
         next: Sequence(next),
         resumed: false,
+        lost_before: None,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::metrics::Snapshot;
 use airmail_broker::{Action, Command, Outcome, Principal};
 use airmail_log::ClockState;
 use airmail_model::{Error, ErrorCode, Namespace, StorageName};
+use airmail_proto::message::log_from_proto;
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
 use airmail_proto::server::admin_server::Admin;
 use airmail_proto::v1;
@@ -79,6 +80,30 @@ impl Services {
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         self.change(&principal, command).await
+    }
+
+    async fn recreate(
+        &self,
+        request: Request<v1::RecreateNamespaceRequest>,
+    ) -> Result<v1::Namespace, Error> {
+        let principal = principal_of(&request)?;
+        let request = request.into_inner();
+        self.handle().check_up()?;
+        let command = Command::RecreateNamespace {
+            name: request.name,
+            based_on: (request.based_on > 0).then_some(request.based_on),
+        };
+        self.change(&principal, command).await
+    }
+
+    async fn accept(
+        &self,
+        request: Request<v1::AcceptLossRequest>,
+    ) -> Result<v1::Namespace, Error> {
+        let principal = principal_of(&request)?;
+        self.handle().check_up()?;
+        let log = log_from_proto(request.into_inner().log.as_ref())?;
+        self.change(&principal, Command::AcceptLoss { log }).await
     }
 
     async fn delete(
@@ -208,6 +233,22 @@ impl Admin for Services {
         Self::answer(&call, self.move_to(request).await)
     }
 
+    async fn recreate_namespace(
+        &self,
+        request: Request<v1::RecreateNamespaceRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("RecreateNamespace");
+        Self::answer(&call, self.recreate(request).await)
+    }
+
+    async fn accept_loss(
+        &self,
+        request: Request<v1::AcceptLossRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("AcceptLoss");
+        Self::answer(&call, self.accept(request).await)
+    }
+
     async fn get_flow(
         &self,
         _request: Request<v1::GetFlowRequest>,
@@ -249,7 +290,8 @@ impl Admin for Services {
         _request: Request<v1::GetClusterRequest>,
     ) -> Result<Response<v1::Cluster>, Status> {
         let call = self.call("GetCluster");
-        let cluster = cluster::to_proto(&self.cluster.seen(), self.handle().mono());
+        let (seen, catalog) = (self.cluster.seen(), self.handle().catalog());
+        let cluster = cluster::to_proto(&seen, &catalog, self.handle().mono());
         Self::answer(&call, Ok(cluster))
     }
 

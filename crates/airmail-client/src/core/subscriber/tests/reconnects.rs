@@ -66,6 +66,35 @@ fn a_key_is_never_reused_though_its_number_is() {
 }
 
 #[test]
+fn a_life_that_was_cut_is_told_as_lost_from_the_cut_on_and_no_further() {
+    for (stands, first) in [(400, 400), (1_000, 400)] {
+        let mut driver = Driver::connected();
+        let a = driver.live("a", stands);
+        driver.subscriber.connected();
+        let add = driver.asked();
+        driver.status(
+            &add,
+            State::Detached {
+                log: LOG,
+                incarnation: Incarnation(8),
+                next: Sequence(400),
+                resumed: false,
+                lost_before: Some(Sequence(1_200)),
+            },
+        );
+        let Event::Gap(gap) = &driver.events[0].1 else {
+            panic!("{:?}", driver.events);
+        };
+        let lost = (gap.extent.first, gap.extent.last);
+        assert_eq!(lost, (Sequence(first), Sequence(1_199)), "from {stands}");
+        assert_eq!((gap.why, gap.incarnation), (GapReason::Loss, LIFE));
+        driver.events.clear();
+        driver.deliver(channel_of(&add), 399, &["a"]);
+        assert_eq!(driver.numbers(a), [400]);
+    }
+}
+
+#[test]
 fn another_life_of_the_log_begins_where_the_node_says_and_the_rest_of_the_old_is_told_as_lost() {
     let mut driver = Driver::connected();
     let a = driver.live("a", 1_000);
@@ -78,6 +107,7 @@ fn another_life_of_the_log_begins_where_the_node_says_and_the_rest_of_the_old_is
             incarnation: Incarnation(8),
             next: Sequence(1),
             resumed: false,
+            lost_before: None,
         },
     );
     let Event::Gap(gap) = &driver.events[0].1 else {
@@ -214,6 +244,7 @@ fn who_resumes_in_another_life_of_the_log_loses_nothing_and_keeps_its_own_count(
             incarnation: Incarnation(8),
             next: Sequence(10),
             resumed: true,
+            lost_before: None,
         },
     );
     let gaps = driver
@@ -269,6 +300,7 @@ fn a_number_that_the_log_has_not_got_to_waits_on_in_another_life_and_loses_nothi
             incarnation: Incarnation(8),
             next: Sequence(5),
             resumed: false,
+            lost_before: None,
         },
     );
     let is_gap = |event: &Event| matches!(event, Event::Gap(_));

@@ -252,6 +252,7 @@ fn read_state(words: &str) -> Option<State> {
             incarnation: Incarnation(life.parse().ok()?),
             next: Sequence(next.parse().ok()?),
             resumed: false,
+            lost_before: None,
         })
     } else if let Some([next]) = parts("detached from {} on", words) {
         next.parse().ok().map(detached_at)

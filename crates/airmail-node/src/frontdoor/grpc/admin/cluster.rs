@@ -2,12 +2,14 @@
 
 use crate::cluster::view::Seen;
 use crate::config::cluster::Roles;
+use airmail_broker::{Catalog, Entry};
 use airmail_membership::{Card, Member, Standing, TreeCard};
 use airmail_model::Mono;
 use airmail_proto::v1::{self, MemberState};
+use std::sync::Arc;
 
-/// The cluster as a message: this node among the others, by name.
-pub(super) fn to_proto(seen: &Seen, now: Mono) -> v1::Cluster {
+/// The cluster as a message: this node among the others, by name; with the logs that have stopped.
+pub(super) fn to_proto(seen: &Seen, catalog: &Catalog, now: Mono) -> v1::Cluster {
     let own = v1::Member {
         node: seen.own_number,
         boot: seen.own.boot,
@@ -22,8 +24,32 @@ pub(super) fn to_proto(seen: &Seen, now: Mono) -> v1::Cluster {
     v1::Cluster {
         node: seen.own.name.clone(),
         members,
-        faults: seen.faults(now),
+        faults: seen
+            .faults(now)
+            .into_iter()
+            .chain(stopped(catalog))
+            .collect(),
     }
+}
+
+/// Logs that have stopped, in words, with what can be done.
+fn stopped(catalog: &Catalog) -> Vec<String> {
+    let of_entry = |entry: &Arc<Entry>| {
+        let name = &entry.namespace.name;
+        let all = entry.all_suspended();
+        let said = all.map(|(log, loss)| match loss.at {
+            Some(at) => format!(
+                "log {log} of namespace {name} has stopped: it lost what it had from number {at} on \
+                 (airmail cluster accept-loss {log})"
+            ),
+            None => format!(
+                "log {log} of namespace {name} has stopped: it is gone, or was made again \
+                 (airmail namespace recreate {name})"
+            ),
+        });
+        said.collect::<Vec<String>>()
+    };
+    catalog.iter().flat_map(of_entry).collect()
 }
 
 fn other(member: &Member, now: Mono) -> v1::Member {

@@ -1,0 +1,159 @@
+//! Logs of earlier maps that are no more, because retention has left nothing in them or they are lost: who is there, or comes
+//! with a position in them, is told so, and goes on in the log after them.
+
+use super::behind::{Begin, BehindState};
+use super::{Gateway, GatewayEffects};
+use crate::catalog::{EarlierMap, Entry};
+use crate::keys::{BehindKey, LogKey, SubKey};
+use airmail_model::frame::{Channel, GapReason, Reply, State};
+use airmail_model::position::LogPosition;
+use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
+
+impl Gateway {
+    /// Lets one pass a log that is no more, and those after it that are not either, and begin in the one after them.
+    pub(super) fn pass_retired(
+        &mut self,
+        key: BehindKey,
+        log: LogId,
+        (entry, begin): (&Entry, Begin),
+        out: &mut GatewayEffects,
+    ) {
+        let behind = &self.behind[key];
+        let (sub, topic) = (behind.sub, behind.topic);
+        let (passed, next) = retired_from(entry, log, topic);
+        let Some(next) = next.and_then(|log| self.find_open(log)) else {
+            // Input: a log that is not open yet. Nothing is told before it is, for all this is looked at again then.
+            return self.await_successor(key, begin, out);
+        };
+        let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
+        for (place, end) in passed.into_iter().filter(|_| !is_new) {
+            if end > Sequence::FIRST {
+                self.tell_retired(sub, place, end, out);
+            }
+        }
+        self.begin_in(key, next, begin, out);
+    }
+
+    /// Tells a subscription's client that a log's numbers from a place in it on are gone, up to where it ended.
+    pub(super) fn tell_retired(
+        &mut self,
+        sub: SubKey,
+        place: LogPosition,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let LogPosition {
+            log,
+            incarnation,
+            next,
+        } = place;
+        let state = State::Detached {
+            log,
+            incarnation,
+            next,
+            resumed: false,
+            lost_before: None,
+        };
+        self.tell_status(sub, state, out);
+        let earlier = self.catalog().get(log.namespace);
+        let earlier = earlier.and_then(|entry| entry.earlier_of(log));
+        let why = earlier.map_or(GapReason::Retention, gone);
+        let of = &self.subs[sub];
+        let gap = Reply::Gap {
+            channel: Channel::Detached(of.id, of.generation),
+            log,
+            previous: next.before(),
+            last: end.before(),
+            why,
+        };
+        out.reply(self.sessions[of.session].id, gap);
+        self.stats.gap(why);
+    }
+
+    /// Lets all who are in a log that is no more, though its namespace is there, go on where it ended; `false` if the
+    /// namespace is gone.
+    pub(super) fn leave_retired(&mut self, key: LogKey, out: &mut GatewayEffects) -> bool {
+        let id = self.logs[key].id;
+        let entry = self.catalog().get(id.namespace);
+        let earlier = entry.and_then(|entry| entry.earlier_of(id));
+        let found = earlier.and_then(|earlier| Some((earlier.retired_end(id)?, gone(earlier))));
+        let Some((end, why)) = found else {
+            // Input: a log that is deleted with its namespace.
+            return false;
+        };
+        self.logs[key].ended = Some(end);
+        for sub in self.logs[key].tail.everyone(&self.subs) {
+            let next = self.logs[key].tail.next;
+            let behind = if why == GapReason::Loss && next < end {
+                let behind = self.take_off(sub, next, false, out);
+                self.tell_gap(behind, next, end.before(), why, out);
+                behind
+            } else {
+                self.take_off_quietly(sub, end)
+            };
+            self.behind[behind].at = end;
+            self.go_on_behind(behind, out);
+        }
+        for behind in self.behind.of_log(key) {
+            let begin = match self.behind[behind].state {
+                BehindState::Locating(begin) | BehindState::AwaitingSuccessor(begin) => Some(begin),
+                _ => None,
+            };
+            self.leave(behind, out);
+            let begin = begin.filter(|_| !self.behind[behind].shown);
+            self.behind.cross(behind, None);
+            let told = self.behind[behind].told;
+            if begin.is_none() && told < end {
+                self.tell_gap(behind, told, end.before(), why, out);
+            }
+            match begin {
+                Some(begin @ (Begin::Latest | Begin::First { .. } | Begin::Time(_))) => {
+                    self.go_to_successor(behind, begin, out);
+                }
+                _ => self.go_on_behind(behind, out),
+            }
+        }
+        self.logs[key].waiting.clear();
+        self.rest_tail(key, out);
+        true
+    }
+}
+
+/// Reason for which the logs of an earlier map are gone.
+fn gone(earlier: &EarlierMap) -> GapReason {
+    if earlier.is_lost() {
+        GapReason::Loss
+    } else {
+        GapReason::Retention
+    }
+}
+
+/// Where a log ended, if it is no more.
+pub(super) fn retired_end(entry: &Entry, log: LogId) -> Option<Sequence> {
+    entry.earlier_of(log)?.retired_end(log)
+}
+
+/// The logs of a topic, from one on, that are no more, each from its first number on and with where it ended; and the one
+/// after them.
+pub(super) fn retired_from(
+    entry: &Entry,
+    log: LogId,
+    topic: TopicHash,
+) -> (Vec<(LogPosition, Sequence)>, Option<LogId>) {
+    let mut passed = Vec::new();
+    let mut next = Some(log);
+    while let Some(log) = next {
+        let Some(end) = retired_end(entry, log) else {
+            // Input: a log that is there.
+            break;
+        };
+        let place = LogPosition {
+            log,
+            incarnation: Incarnation(0),
+            next: Sequence::FIRST,
+        };
+        passed.push((place, end));
+        next = entry.successor(log, topic);
+    }
+    (passed, next)
+}
