@@ -8,7 +8,7 @@ use crate::system::airmail::Airmail;
 #[cfg(feature = "rivals")]
 use crate::system::jetstream::JetStream;
 #[cfg(feature = "rivals")]
-use crate::system::kafka::Kafka;
+use crate::system::kafka::{Kafka, KafkaPlace};
 #[cfg(feature = "rivals")]
 use crate::system::nats::Nats;
 use crate::system::null::Null;
@@ -33,9 +33,9 @@ pub enum Target {
     /// `redis://HOST:PORT`
     #[cfg(feature = "rivals")]
     Redis(String),
-    /// `kafka://HOST:PORT[,HOST:PORT…]`; kept without `kafka://`
+    /// `kafka://HOST:PORT[,HOST:PORT…][?replicas=N&linger_ms=N]`
     #[cfg(feature = "rivals")]
-    Kafka(String),
+    Kafka(KafkaPlace),
     /// `null:`
     Null,
 }
@@ -65,8 +65,10 @@ impl FromStr for Target {
             Some(("redis", _)) => Ok(Target::Redis(url.to_owned())),
             #[cfg(feature = "rivals")]
             Some(("kafka", rest)) => {
-                let brokers = rest.trim_start_matches('/');
-                Ok(Target::Kafka(brokers.to_owned()))
+                let place = rest.trim_start_matches('/').parse();
+                place
+                    .map(Target::Kafka)
+                    .map_err(|_| UnknownTarget(url.to_owned()))
             }
             Some(("null", "")) => Ok(Target::Null),
             _ => Err(UnknownTarget(url.to_owned())),
@@ -134,8 +136,8 @@ impl Target {
                 run::run(system, job, meeting, progress).await
             }
             #[cfg(feature = "rivals")]
-            Target::Kafka(brokers) => {
-                let system = Kafka::new(brokers, &job.settings);
+            Target::Kafka(place) => {
+                let system = Kafka::new(place, &job.settings);
                 run::run(system, job, meeting, progress).await
             }
             Target::Null => run::run(Null::default(), job, meeting, progress).await,

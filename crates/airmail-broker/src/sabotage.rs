@@ -49,6 +49,4 @@ pub enum Bug {
     RetiredUnemptied,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
-    /// A subscription on a log that was cut goes on in its new life as if nothing had happened.
-    CutNotCrossed,
 }

@@ -36,10 +36,6 @@ pub enum Bug {
     ForgottenByTimer,
     /// A batch is acknowledged by its report, whether its producer's epoch is whole here or not.
     SoleAfterAMove,
-    /// The first sign that a log was cut or made again is taken for proof.
-    DoubtIsProof,
-    /// A log that was cut goes on in the life that it had.
-    CutKeepsLife,
 }
 
 /// Number of a record's first messages that are left out where only the next of a producer is taken.

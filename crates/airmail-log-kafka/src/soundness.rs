@@ -168,14 +168,6 @@ impl<B: Brokers> KafkaStorage<B> {
         if log.suspended.is_some() {
             return;
         }
-        #[cfg(feature = "sabotage")]
-        if self.config.has_bug(crate::sabotage::Bug::DoubtIsProof) {
-            let at = match suspicion {
-                Suspicion::Cut(at) => Some(at),
-                Suspicion::Another => None,
-            };
-            return self.conclude(id, at);
-        }
         self.stop_log(id, &KafkaStorage::<B>::busy());
         let doubt = Doubt {
             suspicion,

@@ -103,11 +103,6 @@ impl<B: Brokers> KafkaStorage<B> {
     pub(crate) fn life(&self, id: LogId, nonce: u64) -> Incarnation {
         let rows = self.rows.of(id);
         let counts = (rows.lives(nonce), rows.cuts(nonce).0);
-        #[cfg(feature = "sabotage")]
-        let counts = match self.config.bug {
-            Some(crate::sabotage::Bug::CutKeepsLife) => (counts.0, 0),
-            _ => counts,
-        };
         incarnation(self.config.cluster, id, nonce, counts)
     }
 

@@ -311,6 +311,12 @@ impl Ledger {
         self.harmed.insert(log, harm);
     }
 
+    /// Whether any log was harmed.
+    #[must_use]
+    pub fn has_harm(&self) -> bool {
+        !self.harmed.is_empty()
+    }
+
     /// Harm that was done to a log.
     #[must_use]
     pub fn harm_of(&self, log: LogId) -> Option<Harm> {

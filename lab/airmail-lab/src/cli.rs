@@ -120,7 +120,7 @@ fn help(helper: Helper) -> anyhow::Result<ExitCode> {
         Helper::Part => Ok(family::take_part()?),
         Helper::Bystander => Ok(bystander::stand_by()?),
         Helper::Database => mailbox::keep(),
-        Helper::Server => rivals::keep_server(),
+        Helper::Server => rivals::server::keep_server(),
         Helper::Crowd => rounds::be_a_crowd(),
         Helper::Rounds => rounds::publish_rounds(),
         Helper::Brokers => partitioners::keep_brokers(),

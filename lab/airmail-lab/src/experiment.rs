@@ -2,7 +2,7 @@
 
 use crate::hosts::HostsArgs;
 use crate::narration::print;
-use crate::{clients, copilots, flow, modes, overload, partitioners, rivals, size};
+use crate::{clients, copilots, flow, modes, overload, partitioners, pilot, rivals, size};
 use airmail_bench::family::Stop;
 use airmail_experiments::results::Findings;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub(crate) enum Experiment {
     /// Partitioners for Kafka's producers: two brokers as in the paper's tables 7.1 to 7.18, then three,
     /// with faults
     Partitioners(Box<partitioners::PartitionersArgs>),
+    /// A pilot on Kafka beside librdkafka alone: rate, topics, latency, and several pilots
+    Pilot(Box<pilot::PilotArgs>),
     /// The common workloads beside NATS, JetStream, Redis Streams and Kafka
     Rivals(rivals::RivalsArgs),
 }
@@ -66,6 +68,7 @@ pub(crate) fn run(experiment: &Experiment, stop: &Stop) -> anyhow::Result<ExitCo
         Experiment::Size(args) => size::run(args, stop),
         Experiment::Overload(args) => overload::run(args, stop),
         Experiment::Partitioners(args) => partitioners::run(args, stop),
+        Experiment::Pilot(args) => pilot::run(args, stop),
         Experiment::Rivals(args) => rivals::run(args, stop),
     }
 }

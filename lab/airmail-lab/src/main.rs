@@ -7,7 +7,7 @@
 //!
 //! - [`cli`]: the command line.
 //! - [`virtual_time`]: limiters and dispatch policies, simulated; no node takes part.
-//! - [`flow`], [`clients`], [`modes`], [`copilots`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]:
+//! - [`flow`], [`clients`], [`modes`], [`copilots`], [`size`], [`overload`], [`pilot`], [`rivals`], [`partitioners`], [`mailbox`]:
 //!   experiments with real nodes, and [`scenario`], several of them after one another.
 //! - [`hosts`]: the machines that they run on.
 
@@ -27,6 +27,7 @@ mod modes;
 mod narration;
 mod overload;
 mod partitioners;
+mod pilot;
 mod rivals;
 mod rounds;
 mod scenario;

@@ -9,7 +9,7 @@
 
 mod criteria;
 mod report;
-mod server;
+pub(crate) mod server;
 mod subject;
 mod workload;
 
@@ -34,8 +34,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use subject::Subject;
 use workload::{WORKLOADS, Workload};
-
-pub(crate) use server::keep_server;
 
 /// Rounds and the length of a run, where nobody says them.
 const ROUNDS: u32 = 5;

@@ -14,6 +14,7 @@ pub const PASSING_PREFIX: &str = "airmail-bench-";
 
 const SCHEME: &str = "kafka://";
 const PARAMETER: &str = "prefix=";
+const REPLICAS: &str = "replicas=";
 
 /// Nodes of this process that have had a prefix.
 static NODES: AtomicU32 = AtomicU32::new(0);
@@ -50,6 +51,17 @@ impl KafkaLogs {
         let (now, node) = (now_us(), NODES.fetch_add(1, Ordering::Relaxed));
         format!("--log={url}{joint}{PARAMETER}{PASSING_PREFIX}{process:x}-{now:x}-{node}")
     }
+
+    /// URL of the same brokers as [`Target`](crate::Target) reads it: with as many replicas, and a producer that waits so
+    /// long for a batch to fill.
+    #[must_use]
+    pub fn bare_url(&self, linger_ms: u32) -> String {
+        let (brokers, parameters) = self.0.split_once('?').unwrap_or((&self.0, ""));
+        let mut parameters = parameters.split('&');
+        let replicas = parameters.find(|one| one.starts_with(REPLICAS));
+        let replicas = replicas.map_or(String::new(), |replicas| format!("{replicas}&"));
+        format!("{brokers}?{replicas}linger_ms={linger_ms}")
+    }
 }
 
 #[cfg(test)]
@@ -81,5 +93,16 @@ mod tests {
         ] {
             assert!(url.parse::<KafkaLogs>().is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn the_brokers_alone_have_the_same_replicas() {
+        let bare = |url: &str| url.parse::<KafkaLogs>().map(|logs| logs.bare_url(5));
+        let same = |url: &str| Ok(url.to_owned());
+        assert_eq!(bare("kafka://a:1,b:2"), same("kafka://a:1,b:2?linger_ms=5"));
+        assert_eq!(
+            bare("kafka://a:1?replicas=3&min_insync=2"),
+            same("kafka://a:1?replicas=3&linger_ms=5")
+        );
     }
 }

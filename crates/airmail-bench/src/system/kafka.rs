@@ -22,13 +22,14 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Time that Kafka's own client waits for a batch to fill, in milliseconds.
-const LINGER_MS: &str = "5";
+const LINGER_MS: u32 = 5;
 /// Bytes of a batch: eight times the default, as users set it who want throughput.
 const BATCH_BYTES: &str = "131072";
 /// Messages of a publisher that wait for their acks.
@@ -41,33 +42,71 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time that a publisher waits when the client's queue is full.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A cluster.
+/// A cluster, and how it is used: `HOST:PORT[,HOST:PORT…][?replicas=N&linger_ms=N]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KafkaPlace {
+    brokers: String,
+    /// Brokers that have each topic. Default 1.
+    replicas: i32,
+    /// Time that a producer waits for a batch to fill. Absent: none where the run is about latency, else [`LINGER_MS`].
+    linger_ms: Option<u32>,
+}
+
+/// A place that names no brokers, or has a parameter that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotKafkaPlace;
+
+impl FromStr for KafkaPlace {
+    type Err = NotKafkaPlace;
+
+    fn from_str(place: &str) -> Result<KafkaPlace, NotKafkaPlace> {
+        let (brokers, parameters) = place.split_once('?').unwrap_or((place, ""));
+        let mut found = KafkaPlace {
+            brokers: brokers.to_owned(),
+            replicas: 1,
+            linger_ms: None,
+        };
+        for parameter in parameters.split('&').filter(|one| !one.is_empty()) {
+            let (name, value) = parameter.split_once('=').ok_or(NotKafkaPlace)?;
+            let value: u16 = value.parse().map_err(|_| NotKafkaPlace)?;
+            match name {
+                "replicas" if value > 0 => found.replicas = value.into(),
+                "linger_ms" => found.linger_ms = Some(value.into()),
+                _ => return Err(NotKafkaPlace),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A cluster, in a run.
 #[derive(Clone, Debug)]
 pub struct Kafka {
-    brokers: String,
+    place: KafkaPlace,
     /// Topics of the run.
     topics: u32,
-    linger_ms: &'static str,
+    linger_ms: u32,
 }
 
 impl Kafka {
-    /// The brokers at `HOST:PORT[,HOST:PORT…]`, for a run with these settings.
+    /// The cluster, for a run with these settings.
     #[must_use]
-    pub fn new(brokers: &str, settings: &Settings) -> Kafka {
+    pub fn new(place: &KafkaPlace, settings: &Settings) -> Kafka {
+        let usual = if settings.rate.is_some() || settings.unbatched {
+            0
+        } else {
+            LINGER_MS
+        };
         Kafka {
-            brokers: brokers.to_owned(),
+            place: place.clone(),
             topics: settings.topics,
-            linger_ms: if settings.rate.is_some() || settings.unbatched {
-                "0"
-            } else {
-                LINGER_MS
-            },
+            linger_ms: place.linger_ms.unwrap_or(usual),
         }
     }
 
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", &self.brokers);
+        config.set("bootstrap.servers", &self.place.brokers);
         config.set("socket.nagle.disable", "true");
         config.set("topic.metadata.refresh.fast.interval.ms", "20");
         config.set_log_level(RDKafkaLogLevel::Error);
@@ -115,7 +154,7 @@ impl System for Kafka {
         let names = self.names(prefix);
         let topics: Vec<NewTopic<'_>> = names
             .iter()
-            .map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1)))
+            .map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(self.place.replicas)))
             .collect();
         let options = patient();
         let made = self.admin()?.create_topics(&topics, &options).await?;
@@ -141,7 +180,7 @@ impl System for Kafka {
     fn publisher(&self, _client: &Kafka, topics: &[String]) -> Result<KafkaPublisher, Failure> {
         let mut config = self.config();
         config.set("acks", "all").set("enable.idempotence", "true");
-        config.set("linger.ms", self.linger_ms);
+        config.set("linger.ms", self.linger_ms.to_string());
         config.set("batch.size", BATCH_BYTES);
         config.set("queue.buffering.max.messages", "1000000");
         config.set("queue.buffering.max.kbytes", "262144");
@@ -353,6 +392,26 @@ fn enter(account: &mut Account, several: bool, message: &BorrowedMessage<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_may_say_replicas_and_linger() {
+        let place = |text: &str| text.parse::<KafkaPlace>();
+        let said = place("a:1,b:2?replicas=3&linger_ms=0").expect("a place");
+        assert_eq!(
+            (&*said.brokers, said.replicas, said.linger_ms),
+            ("a:1,b:2", 3, Some(0))
+        );
+        let unsaid = place("a:1").expect("a place");
+        assert_eq!((unsaid.replicas, unsaid.linger_ms), (1, None));
+        for wrong in [
+            "a:1?acks=1",
+            "a:1?replicas=0",
+            "a:1?linger_ms",
+            "a:1?linger_ms=x",
+        ] {
+            assert_eq!(place(wrong), Err(NotKafkaPlace), "{wrong}");
+        }
+    }
 
     #[tokio::test]
     async fn a_chunk_is_decided_with_its_last_message_and_tells_its_first_error() {

@@ -177,9 +177,10 @@ impl Gateway {
         }
     }
 
-    /// Why a log that is no more takes nothing: its namespace is deleted, or goes on with a later map.
+    /// Reason for which a log that is no more takes nothing: its namespace is deleted, or goes on with a later map.
     fn gone(&self, log: LogId) -> Error {
         let Some(entry) = self.catalog().get(log.namespace) else {
+            // Input: a log that is deleted with its namespace.
             return unknown(log);
         };
         let of = entry

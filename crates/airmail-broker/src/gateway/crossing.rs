@@ -41,14 +41,7 @@ impl Gateway {
         let log = &mut self.logs[key];
         let before = std::mem::replace(&mut log.incarnation, incarnation);
         log.tail.returned.clear();
-        let crosses = self.crossing(key, before).is_some();
-        #[cfg(feature = "sabotage")]
-        let crosses = crosses && self.config.bug != Some(crate::sabotage::Bug::CutNotCrossed);
-        if !crosses {
-            #[cfg(feature = "sabotage")]
-            if self.config.bug == Some(crate::sabotage::Bug::CutNotCrossed) {
-                return;
-            }
+        if self.crossing(key, before).is_none() {
             return self.send_away(key, out);
         }
         let mut crossing = Vec::new();

@@ -224,7 +224,9 @@ impl World {
                     self.evidence.count(Kind::NamespaceRefused);
                     return Ok(());
                 }
+                let is_suspended = error.code() == ErrorCode::LogSuspended;
                 let may_pass = error.code().retriable()
+                    || is_suspended && self.evidence.ledger.has_harm()
                     || error.code() == ErrorCode::OutcomeUnknown
                     || again.contains(&error.code());
                 if !may_pass {

@@ -291,16 +291,17 @@ fn settle_failure(
     ledger: &mut Ledger,
     spaces: &[Space],
 ) -> Checked {
-    let is_of = |space: &&Space| {
-        let entry = settled.tickets.first();
-        let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
-        entry.is_some_and(|entry| entry.log.namespace == space.id)
-    };
+    let first = settled.tickets.first();
+    let first = first.and_then(|ticket| ledger.get(MessageId(ticket.0)));
+    let log = first.map(|entry| entry.log);
+    let is_of = |space: &&Space| log.is_some_and(|log| log.namespace == space.id);
     let may_be = match error.code() {
         ErrorCode::OutcomeUnknown => true,
         ErrorCode::NamespaceNotFound => {
             spaces.iter().find(is_of).is_some_and(|space| space.leaving)
         }
+        // Somebody has harmed it, and the nodes say so: nobody decides here what is to become of it.
+        ErrorCode::LogSuspended => log.is_some_and(|log| ledger.harm_of(log).is_some()),
         code => code.retriable(),
     };
     if !may_be {

@@ -18,7 +18,7 @@ pub(crate) use keeper::keep_server;
 
 /// Kinds of servers, with their settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// NATS without JetStream.
     Nats,
     /// NATS with JetStream on files: synced before each ack (`always`), or as it comes.
@@ -56,7 +56,7 @@ struct Started {
 
 /// The server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     member: Mutex<Member>,
     url: String,
     version: String,
@@ -79,7 +79,7 @@ impl Server {
     ///
     /// # Errors
     /// Its program is not there, or it does not start; the error says what to do.
-    pub(super) fn start(
+    pub(crate) fn start(
         hosts: &Hosts,
         kind: Kind,
         servers: Option<PathBuf>,
@@ -103,12 +103,12 @@ impl Server {
     }
 
     /// URL of the server, for [`airmail_bench::Target`].
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Version of the server.
-    pub(super) fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
@@ -116,7 +116,7 @@ impl Server {
     ///
     /// # Errors
     /// Its keeper has ended.
-    pub(super) fn usage(&self) -> anyhow::Result<Usage> {
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let mut member = self.member.lock();
         member.tell("usage").context("the server's keeper")?;
         Ok(serde_json::from_str(&member.hear("usage")?)?)
