@@ -236,7 +236,12 @@ impl Plant {
             ],
             // What was acknowledged, or refused, is another copy.
             Plant::ReportRetriable | Plant::SoleAfterAMove => &["G8", "G1"],
-            Plant::LowWatermarkTruncates => &["G8 a sound log is served"],
+            // Whoever is the first to be told that a sound log has stopped.
+            Plant::LowWatermarkTruncates => &[
+                "G8 a sound log is served",
+                "G8 good input is taken: LOG_SUSPENDED",
+                "G2 a good subscription holds",
+            ],
             Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
