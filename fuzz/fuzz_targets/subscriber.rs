@@ -304,6 +304,7 @@ fn reply(step: Step) -> Reply {
                     incarnation,
                     next,
                     resumed: life % 2 == 1,
+                    lost_before: (life % 5 == 4).then(|| Sequence(next.0 + u64::from(life))),
                 },
                 3 => State::Complete { next },
                 4 => State::Removed,
