@@ -193,6 +193,7 @@ impl World {
                 as_of: Sequence::MAX,
                 storage: StorageName::FIRST,
                 provisions: Provisions::NONE,
+                soundness: Default::default(),
             };
             self.storage.submit(Call::Open {
                 t: Tag(n.into()),

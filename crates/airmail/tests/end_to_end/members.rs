@@ -5,14 +5,11 @@ use crate::cluster::{
     gateway, gateway_command, member_command, publish, secret, subscribed, tower, tower_at,
 };
 use crate::subscriber::Subscriber;
-use airmail_client::{Client, ClientBuilder, Subscription};
+use airmail_client::{Client, Subscription};
 use airmail_testkit::node::{self, Node, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The cluster as a node sees it, and the exit code with which that was told.
 pub(crate) fn status(node: &Node) -> (Value, i32) {
@@ -293,60 +290,4 @@ fn clients_that_all_begin_at_one_node_spread_over_those_there_are() {
         }
     });
     assert_eq!(received, CLIENTS);
-}
-
-/// Issue of pilots on Kafka: nobody restarts a publisher for a pilot that is new.
-#[test]
-fn publishers_of_one_pilot_spread_over_it_and_one_that_joins() {
-    const PUBLISHERS: u32 = 40;
-    let directory = tempfile::tempdir().unwrap();
-    let tower = tower(directory.path(), &["--roles", "tower,copilot"]);
-    let pilot = |name| {
-        let command = member_command(name, "pilot", &tower.address("nodes"));
-        Node::spawn(command)
-    };
-    let one = pilot("one");
-    wait_for_states(&tower, &[("one", "live"), ("tower", "live")]);
-    let url = format!("airmail://{}", one.grpc);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let is_done = Arc::new(AtomicBool::new(false));
-    let mut publishers = tokio::task::JoinSet::new();
-    for number in 0..PUBLISHERS {
-        let client = Client::builder().url(&url).seed(number.into());
-        let is_done = Arc::clone(&is_done);
-        publishers.spawn_on(publish_until(client, is_done), runtime.handle());
-    }
-    let at = |node: &Node| {
-        let streams = node::metric(&node.http, "airmail_sessions");
-        streams.unwrap_or_default() as u32
-    };
-    wait_until("all publishers at the only pilot", || {
-        at(&one) == PUBLISHERS
-    });
-    let other = pilot("other");
-    let mean = PUBLISHERS / 2;
-    wait_until("as many publishers at each pilot, but for a tenth", || {
-        let counts = [at(&one), at(&other)];
-        counts.iter().sum::<u32>() == PUBLISHERS
-            && counts.iter().all(|count| count.abs_diff(mean) * 10 <= mean)
-    });
-    is_done.store(true, Ordering::Relaxed);
-    let published = runtime.block_on(publishers.join_all());
-    let history = tower.run(&["history", "news"]).ok();
-    assert_eq!(
-        history.lines().count() as u32,
-        published.iter().sum::<u32>()
-    );
-}
-
-/// Publishes a message again and again, and gives the number of those that were acknowledged: all of them.
-async fn publish_until(client: ClientBuilder, is_done: Arc<AtomicBool>) -> u32 {
-    let client = client.connect().await.unwrap();
-    let mut published = 0;
-    while !is_done.load(Ordering::Relaxed) {
-        client.publish("news", "all the time").await.unwrap();
-        published += 1;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    published
 }
