@@ -19,7 +19,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Longest time until a connection of the crowd's stands: it may give way to others on a machine that has much to do. It
+/// is no part of what is measured.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes of a message's number in its topic, at the head of its payload.
 const NUMBER_BYTES: usize = 8;
@@ -222,6 +227,7 @@ impl Crowd {
         let mut clients = Vec::new();
         for _ in 0..self.connections.get() {
             let builder = Client::builder().url(&*self.target);
+            let builder = builder.connect_timeout(CONNECT_PATIENCE);
             let mut builder = builder.namespace(&*self.backlog.namespace);
             if let Some(host) = &self.host {
                 builder = builder.host(&**host);

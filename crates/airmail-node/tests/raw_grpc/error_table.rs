@@ -96,6 +96,10 @@ fn proof(code: ErrorCode) -> Proof {
             "airmail/tests/end_to_end/cluster.rs",
             "subscribers_of_a_gateway_miss_nothing_and_get_nothing_twice_when_the_tower_is_killed",
         ),
+        ErrorCode::LogSuspended => Test(
+            "airmail/tests/end_to_end/kafka_loss.rs",
+            "a_namespace_whose_topic_is_deleted_goes_on_when_it_is_made_anew",
+        ),
         code => mailbox_proof(code),
     }
 }

@@ -221,6 +221,8 @@ fn a_namespace_whose_topic_is_deleted_goes_on_when_it_is_made_anew() {
     assert!(sound.failed(1).contains("INVALID_ARGUMENT"));
     place.cluster.delete_topic(&topic);
     let log = place.wait_for_stop("is gone, or was made again");
+    let refused = place.node.run(&["pub", "t", "refused"]).failed(1);
+    assert!(refused.contains("LOG_SUSPENDED"), "{refused}");
     let refused = place.node.run(&["cluster", "accept-loss", &log]).failed(1);
     assert!(refused.contains("namespace recreate default"), "{refused}");
     let made = place.node.run(&["namespace", "recreate", "default"]).ok();
