@@ -57,6 +57,7 @@ mod retirement;
 mod system_log;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod validate;
 
 use crate::input::{Command, CommandId};
@@ -154,6 +155,7 @@ impl CatalogCore {
             CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
             CatalogInput::Emptied { log, end } => self.emptied(now, log, end, out),
+            CatalogInput::Upkeep => self.keep(out),
             CatalogInput::Suspended { log, loss } => self.suspended(now, log, &loss, out),
             CatalogInput::LogSettled { namespace, result } => {
                 self.log_settled(now, namespace, result, out);

@@ -24,6 +24,8 @@ pub struct ShardConfig {
     /// Time for which the logs of a moved namespace are kept where they were, when retention has left nothing in them.
     /// Default 10 min.
     pub retire_after: Duration,
+    /// Interval at which a storage that provisions is told what log 0 names, to put right what is otherwise. Default 60 s.
+    pub upkeep_interval: Duration,
     /// Interval at which positions of quiet ranges are told. Default 1 s.
     pub mark_interval: Duration,
     /// Storage readers for late subscribers. Default 8.
@@ -72,6 +74,7 @@ impl Default for ShardConfig {
             default_namespace: FirstNamespace::default(),
             storages: BTreeMap::new(),
             retire_after: Duration::from_secs(600),
+            upkeep_interval: Duration::from_secs(60),
             mark_interval: Duration::from_secs(1),
             catch_up_readers: 8,
             catch_up_step_bytes: 256 << 10,

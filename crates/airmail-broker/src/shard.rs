@@ -222,6 +222,7 @@ impl Shard {
                 CatalogEffect::Withdraw { log, logs, origin } => {
                     TowerInput::Withdraw { log, logs, origin }
                 }
+                CatalogEffect::Keep(kept) => TowerInput::Keep(kept),
                 CatalogEffect::Append { of, batch } => TowerInput::AppendSystem { of, batch },
                 CatalogEffect::Order(order) => TowerInput::Order(order),
                 CatalogEffect::RetryLater => TowerInput::RetrySystem,

@@ -138,6 +138,7 @@ impl Tower {
             TowerInput::CreditSystem { r, bytes } => out.call(Call::Credit { r, bytes }),
             TowerInput::Provision { log, logs, spec } => self.provision(log, logs, spec, out),
             TowerInput::Withdraw { log, logs, origin } => self.withdraw(log, logs, origin, out),
+            TowerInput::Keep(kept) => self.keep(kept, out),
             TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
             TowerInput::AskSystemEnd => self.ask_system_end(out),
             TowerInput::RetrySystem => self.retry_later(),
@@ -350,7 +351,7 @@ impl Tower {
             Purpose::Provision => out
                 .to_catalog
                 .push_back(CatalogInput::Provisioned(Err(why))),
-            Purpose::Withdraw | Purpose::Left(_) => {}
+            Purpose::Withdraw | Purpose::Left(_) | Purpose::Keep => {}
             Purpose::Seal(log) => self.seal_answered(log, Err(&why), out),
             Purpose::SealedEnd(log) => self.sealed_end(log, Err(&why), out),
             Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),

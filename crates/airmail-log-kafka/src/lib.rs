@@ -65,6 +65,7 @@ pub mod storage;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod withdrawing;
 
 pub use apart::ApartStorage;

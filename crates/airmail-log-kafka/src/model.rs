@@ -109,6 +109,15 @@ impl ModelCluster {
         self.cluster.lock().set(topic, name, value);
     }
 
+    /// A topic's setting; empty where it is not set, or the topic is not there.
+    #[must_use]
+    pub fn setting(&self, topic: &Topic, name: &str) -> String {
+        let cluster = self.cluster.lock();
+        let settings = cluster.topics.get(topic).map(|topic| &topic.settings);
+        let value = settings.and_then(|of| of.get(name));
+        value.cloned().unwrap_or_default()
+    }
+
     /// Cuts a client off for a while from the last poll on, of those that there are: the `n`th, counted round. Nothing
     /// gets from it to the brokers or back; its questions are not answered in time.
     pub fn cut_off(&self, n: usize, time: Duration) {

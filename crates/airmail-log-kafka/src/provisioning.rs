@@ -11,14 +11,16 @@ use crate::brokers::{
 use crate::layout::{MapTopics, check, log_settings};
 use crate::place::Offset;
 use crate::storage::{KafkaStorage, Purpose};
+use crate::withdrawing::Withdrawing;
 use airmail_log::{Completion, LogSpec, Refusal, Tag};
 use airmail_model::{LogId, random};
 use std::collections::BTreeMap;
 
-/// All provisionings.
+/// All provisionings, and what takes them back.
 #[derive(Debug, Default)]
 pub(crate) struct Provisionings {
     under_way: BTreeMap<Tag, Provisioning>,
+    pub(crate) withdrawals: BTreeMap<Tag, Withdrawing>,
     /// Number of topics named so far.
     nonces: u64,
 }

@@ -10,7 +10,7 @@
 //! - `appending`: appends and their reports.
 //! - `bounds`: questions about a log's ends, and the calls that need them.
 //! - `resuming`, `scanning`, `sweeping`, `giving`: reading.
-//! - `soundness`: logs that are not what they were.
+//! - `soundness`: logs that are not what they were. `upkeep`: topics that are not as log 0 says.
 //! - `stating`: statements about what was read, from which the next start goes on.
 //!
 //! Invariants are those of its parts (`Log`, `Sending`,
@@ -30,7 +30,7 @@ use crate::soundness::{Doubts, Suspicion};
 use crate::start::Start;
 use crate::stating::Stating;
 use crate::sweeping::Sweep;
-use crate::withdrawing::Withdrawing;
+use crate::upkeep::Upkeep;
 use airmail_log::{
     AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Refusal,
     Tag, Trouble,
@@ -71,6 +71,8 @@ pub(crate) enum Purpose {
     Withdraw(Tag),
     /// Answer that the start waits for.
     Start,
+    /// Answer that upkeep waits for.
+    Upkeep,
 }
 
 /// Counts of the storage.
@@ -90,10 +92,10 @@ pub(crate) struct Work {
     /// Logs whose next change may begin.
     pub(crate) due: BTreeSet<LogId>,
     pub(crate) provisionings: Provisionings,
-    pub(crate) withdrawals: BTreeMap<Tag, Withdrawing>,
     pub(crate) looking: BTreeMap<Tag, Looking>,
     pub(crate) arrivals: Vec<crate::bounds::Arrival>,
     pub(crate) doubts: Doubts,
+    pub(crate) upkeep: Upkeep,
     /// Logs whose beginning is looked for again, and when.
     pub(crate) retries: BTreeMap<LogId, Mono>,
     /// Logs whose next append is not reported, or not read, and until when that is waited for at least.
@@ -219,6 +221,7 @@ impl<B: Brokers> KafkaStorage<B> {
             Told::Answered { token, answer } => match self.purposes.remove(&token) {
                 Some(Purpose::Bounds(log)) => self.bounds_answered(log, &answer),
                 Some(Purpose::Doubt(log)) => self.doubt_bounded(log, &answer),
+                Some(Purpose::Upkeep) => self.upkeep_answered(answer),
                 Some(Purpose::Found(log, t, read)) => self.time_answered((log, t, read), &answer),
                 Some(Purpose::Change(log)) => self.change_answered(log, answer),
                 Some(Purpose::Rows(log)) => self.rows_bounded(log, &answer),
@@ -256,6 +259,7 @@ impl<B: Brokers> KafkaStorage<B> {
                     logs,
                     origin,
                 } => self.withdraw(t, log, logs, &origin),
+                Call::Keep { t, kept } => self.keep(t, *kept),
                 Call::Open { .. }
                 | Call::Renew { .. }
                 | Call::Trim { .. }

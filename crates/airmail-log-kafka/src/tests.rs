@@ -9,4 +9,5 @@ mod owning;
 mod soundness;
 mod statements;
 mod topics;
+mod upkeep;
 mod verdicts;

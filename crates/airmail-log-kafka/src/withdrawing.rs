@@ -37,14 +37,14 @@ impl<B: Brokers> KafkaStorage<B> {
             left: names.len(),
             failure: None,
         };
-        self.work.withdrawals.insert(t, withdrawing);
+        self.work.provisionings.withdrawals.insert(t, withdrawing);
         for topic in names {
             self.order(Purpose::Withdraw(t), Order::Delete { topic });
         }
     }
 
     pub(crate) fn withdrawal_answered(&mut self, t: Tag, answer: Answer) {
-        let Some(of) = self.work.withdrawals.get_mut(&t) else {
+        let Some(of) = self.work.provisionings.withdrawals.get_mut(&t) else {
             // Input: an answer to what was given up.
             return;
         };
@@ -58,7 +58,13 @@ impl<B: Brokers> KafkaStorage<B> {
         if of.left > 0 {
             return;
         }
-        match self.work.withdrawals.remove(&t).and_then(|of| of.failure) {
+        match self
+            .work
+            .provisionings
+            .withdrawals
+            .remove(&t)
+            .and_then(|of| of.failure)
+        {
             Some(why) => self.refuse(t, why),
             None => self.out.push(Completion::Done { t }),
         }

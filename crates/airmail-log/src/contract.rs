@@ -25,8 +25,8 @@ pub mod completion;
 pub mod condition;
 
 pub use call::{
-    Call, Direction, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Soundness, Tag, TopicPage,
-    WantEdit,
+    Call, Direction, Kept, KeptMap, LogSpec, Origin, ReaderId, Scope, ScopeFilter, Soundness, Tag,
+    TopicPage, WantEdit,
 };
 pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering, StorageTraits};
 pub use completion::{Bounds, Completion, GapWhy, LogLoss, Refusal, Stored, TopicSeen};

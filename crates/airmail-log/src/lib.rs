@@ -23,7 +23,7 @@ pub mod sabotage;
 
 pub use contract::{
     AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy,
-    HeldJump, LogLoss, LogSpec, LogStorage, Numbering, Origin, ReaderId, Refusal, Scope,
-    ScopeFilter, Soundness, StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble, Waker,
-    WantEdit,
+    HeldJump, Kept, KeptMap, LogLoss, LogSpec, LogStorage, Numbering, Origin, ReaderId, Refusal,
+    Scope, ScopeFilter, Soundness, StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble,
+    Waker, WantEdit,
 };

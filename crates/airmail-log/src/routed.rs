@@ -178,6 +178,13 @@ impl<S: LogStorage> LogStorage for Routed<S> {
                     Err(NothingToMake) => return self.answers.push(Completion::Done { t }),
                 }
             }
+            Call::Keep { t, kept } => {
+                let (t, name) = (*t, std::mem::take(&mut kept.storage));
+                match self.making(name) {
+                    Ok(place) => place,
+                    Err(NothingToMake) => return self.answers.push(Completion::Done { t }),
+                }
+            }
             Call::Open { log, spec, .. } => {
                 let (log, name) = (*log, std::mem::take(&mut spec.storage));
                 let place = self.named(log, name);

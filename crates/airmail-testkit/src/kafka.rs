@@ -2,6 +2,7 @@
 //! and the things that tests do with a cluster.
 
 mod losing;
+mod meddling;
 
 use crate::lasting::lasting_address;
 use crate::network::{Machine, Network};

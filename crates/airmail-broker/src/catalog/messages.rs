@@ -6,7 +6,7 @@
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
 use airmail_log::{
-    Bounds, GapWhy, LogLoss, LogSpec, Origin, ReaderId, Refusal, StorageTraits, Stored,
+    Bounds, GapWhy, Kept, LogLoss, LogSpec, Origin, ReaderId, Refusal, StorageTraits, Stored,
 };
 use airmail_model::{
     Batch, Checked, Error, Extent, LogId, LogIndex, MapEpoch, NamespaceId, Provisions, Sequence,
@@ -66,6 +66,8 @@ pub(crate) enum CatalogInput {
     },
     /// Retention has left nothing in a log that ends there for ever.
     Emptied { log: LogId, end: Sequence },
+    /// The time has come to have storages keep to what log 0 names.
+    Upkeep,
     /// The storage has lost something of a log. May be told again.
     Suspended { log: LogId, loss: LogLoss },
     /// The time has come that was asked for by [`CatalogEffect::RetryLater`].
@@ -104,6 +106,8 @@ pub(crate) enum CatalogEffect {
         logs: u16,
         origin: Origin,
     },
+    /// Have a storage keep to what log 0 names. Not answered.
+    Keep(Kept),
     /// Append to log 0. Answered by `Appended` or `AppendRefused`.
     Append {
         of: SystemAppend,

@@ -6,6 +6,7 @@ mod overtaken;
 mod provisioned;
 mod storages;
 mod transcripts;
+mod upkeep;
 mod versions;
 
 use super::change::Change;

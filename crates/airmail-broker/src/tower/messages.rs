@@ -2,7 +2,7 @@
 
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::link::{FromTower, ToTower};
-use airmail_log::{Call, Completion, LogSpec, Origin, ReaderId};
+use airmail_log::{Call, Completion, Kept, LogSpec, Origin, ReaderId};
 use airmail_model::{Batch, Checked, LogId, Sequence};
 use std::collections::VecDeque;
 
@@ -33,6 +33,8 @@ pub(crate) enum TowerInput {
         logs: u16,
         origin: Origin,
     },
+    /// The catalog has a storage keep what log 0 names.
+    Keep(Kept),
     /// The catalog appends to log 0.
     AppendSystem {
         of: SystemAppend,

@@ -9,13 +9,14 @@ use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::keys::TowerLogKey;
 use crate::link::FromTower;
 use crate::storage_refusals;
-use airmail_log::{Bounds, Call, LogSpec, Origin, Refusal};
+use airmail_log::{Bounds, Call, Kept, LogSpec, Origin, Refusal};
 use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
 
 impl Tower {
     pub(super) fn open_system(&mut self, spec: LogSpec, out: &mut TowerEffects) {
         let log = LogId::SYSTEM;
         let t = self.calls.tag(Purpose::OpenSystem);
+        self.keep_later();
         let spec = Box::new(spec);
         out.call(Call::Open { t, log, spec });
     }
@@ -90,6 +91,13 @@ impl Tower {
             logs,
             origin: Box::new(origin),
         });
+    }
+
+    /// Tells a storage what log 0 names of it.
+    pub(super) fn keep(&mut self, kept: Kept, out: &mut TowerEffects) {
+        let t = self.calls.tag(Purpose::Keep);
+        let kept = Box::new(kept);
+        out.call(Call::Keep { t, kept });
     }
 
     pub(super) fn order(&mut self, order: Order, out: &mut TowerEffects) {

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Provision,
     /// Removing those of one that will never be.
     Withdraw,
+    /// Telling a storage what log 0 names.
+    Keep,
     /// Opening a namespace's log: by an order for that namespace, or because the tower tries again.
     Open(Option<NamespaceId>, TowerLogKey),
     /// Deleting a namespace's log.

@@ -23,6 +23,8 @@ pub(super) struct Timers {
     pub(super) sweep: Option<Mono>,
     /// To look whether earlier logs are empty.
     pub(super) empty: Option<Mono>,
+    /// To tell the storage what log 0 names.
+    pub(super) upkeep: Option<Mono>,
 }
 
 impl Tower {
@@ -30,7 +32,7 @@ impl Tower {
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let timers = &self.timers;
         let storage = [timers.retry, timers.allowance, timers.silence];
-        let others = [timers.marks, timers.sweep, timers.empty];
+        let others = [timers.marks, timers.sweep, timers.empty, timers.upkeep];
         let all = storage.into_iter().chain(others);
         all.flatten().min()
     }
@@ -47,8 +49,20 @@ impl Tower {
         if is_due(&mut self.timers.empty) {
             self.look_for_empty(out);
         }
+        if is_due(&mut self.timers.upkeep) {
+            out.to_catalog.push_back(CatalogInput::Upkeep);
+            self.keep_later();
+        }
         if is_due(&mut self.timers.retry) {
             self.retry(out);
+        }
+    }
+
+    /// Makes sure that a storage is told after a while what log 0 names, if it keeps anything by that.
+    pub(super) fn keep_later(&mut self) {
+        if self.capabilities.provisions {
+            let at = self.now.mono.plus(self.config.upkeep_interval);
+            self.timers.upkeep.get_or_insert(at);
         }
     }
 

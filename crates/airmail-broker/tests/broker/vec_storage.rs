@@ -390,6 +390,7 @@ impl LogStorage for VecStorage {
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Provision { t, .. } => self.cannot(t, "provision"),
             Call::Withdraw { t, .. } => self.cannot(t, "withdraw"),
+            Call::Keep { t, .. } => self.cannot(t, "upkeep"),
             Call::Renew { t, log } => self.renew(t, log),
             Call::Delete {
                 t,

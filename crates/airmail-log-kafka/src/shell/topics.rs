@@ -58,6 +58,18 @@ impl Topics {
 
     /// Carries an order out, by then or not at all as far as is known.
     pub(super) fn carry_out(&self, order: &Order, until: Instant) -> Answered {
+        let done = self.try_to(order, until);
+        match (order, &done) {
+            (Order::Alter { topic, settings }, Ok(_)) => {
+                tracing::info!(%topic, ?settings, "a topic's settings are put right");
+            }
+            (Order::Delete { topic }, Ok(_)) => tracing::info!(%topic, "a topic is deleted"),
+            _ => {}
+        }
+        done
+    }
+
+    fn try_to(&self, order: &Order, until: Instant) -> Answered {
         match order {
             Order::Create {
                 topic,

@@ -6,9 +6,10 @@
 
 use super::completion::Stored;
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Provisions, Retention, Sequence,
-    StorageName, TopicHash,
+    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, NamespaceId, Provisions, Retention,
+    Sequence, StorageName, TopicHash,
 };
+use std::collections::BTreeMap;
 
 /// Comes back with a call's answer. The caller's choice; unique among calls not yet answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,6 +137,14 @@ pub enum Call {
         log: LogId,
         copy: Box<Stored>,
     },
+    /// Has the storage keep what it has for logs as log 0 says. `kept` is all that log 0 names of the storage, up to some
+    /// place: what is set otherwise is set right as far as that takes nothing away, and what neither `kept` nor any later
+    /// command can name is removed. So it may be out of date, and any number of callers may do so at once. Only where the
+    /// storage says that it provisions ([`Capabilities::provisions`]). Answer: `Done`, when all was looked at; what could
+    /// not be done is done the next time.
+    ///
+    /// [`Capabilities::provisions`]: super::Capabilities::provisions
+    Keep { t: Tag, kept: Box<Kept> },
     /// Begins a new life of the log: its records and numbers stay, under an incarnation that it
     /// never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of it
     /// before.
@@ -173,13 +182,14 @@ impl Call {
             | Call::Trim { t, .. }
             | Call::Seal { t, .. }
             | Call::Heal { t, .. }
+            | Call::Keep { t, .. }
             | Call::Renew { t, .. }
             | Call::Delete { t, .. } => Some(*t),
             Call::Read { .. } | Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => None,
         }
     }
 
-    /// The log that it is about; `None` for what is said to a reader under way.
+    /// The log that it is about; log 0 for what is of all. `None` for what is said to a reader under way.
     #[must_use]
     pub const fn log(&self) -> Option<LogId> {
         match self {
@@ -196,6 +206,7 @@ impl Call {
             | Call::Heal { log, .. }
             | Call::Renew { log, .. }
             | Call::Delete { log, .. } => Some(*log),
+            Call::Keep { .. } => Some(LogId::SYSTEM),
             Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => None,
         }
     }
@@ -218,6 +229,7 @@ impl Call {
             | Call::Trim { .. }
             | Call::Seal { .. }
             | Call::Heal { .. }
+            | Call::Keep { .. }
             | Call::Renew { .. }
             | Call::Delete { .. } => None,
         }
@@ -237,6 +249,7 @@ impl Call {
             | Call::Trim { t, .. }
             | Call::Seal { t, .. }
             | Call::Heal { t, .. }
+            | Call::Keep { t, .. }
             | Call::Renew { t, .. }
             | Call::Delete { t, .. } => *t = tag,
             Call::Read { .. } | Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => {}
@@ -260,6 +273,7 @@ impl Call {
             | Call::Trim { .. }
             | Call::Seal { .. }
             | Call::Heal { .. }
+            | Call::Keep { .. }
             | Call::Renew { .. }
             | Call::Delete { .. } => {}
         }
@@ -305,6 +319,32 @@ pub struct Soundness {
     ///
     /// [`Refusal::Suspended`]: super::Refusal::Suspended
     pub is_suspended: bool,
+}
+
+/// All that log 0 names of a storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The storage, as in [`LogSpec::storage`].
+    pub storage: StorageName,
+    /// Each map of a namespace with logs there.
+    pub maps: Vec<KeptMap>,
+    /// The present map of each namespace that there is, in whatever storage: those after it may be named yet.
+    pub present: BTreeMap<NamespaceId, MapEpoch>,
+    /// The last id that a namespace was given: those after it may be named yet.
+    pub last: NamespaceId,
+}
+
+/// Logs of one map of a namespace, in both lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptMap {
+    /// The first of them in the normal lane.
+    pub log: LogId,
+    /// Number of them in a lane.
+    pub logs: u16,
+    /// Their settings; of logs that are to be deleted, only where they are.
+    pub spec: LogSpec,
+    /// They are to be deleted: nothing is set right.
+    pub is_dying: bool,
 }
 
 /// Where logs are that need not be open, as log 0 says it.

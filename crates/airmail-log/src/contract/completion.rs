@@ -65,7 +65,7 @@ pub enum Completion {
     Found { t: Tag, at: Sequence },
     /// Answers `Topics`: in byte order of name, each once. Empty: no more.
     Topics { t: Tag, page: Vec<TopicSeen> },
-    /// Answers `Trim`, `Seal`, `Heal`, `Delete` and `Withdraw`.
+    /// Answers `Trim`, `Seal`, `Heal`, `Delete`, `Withdraw` and `Keep`.
     Done { t: Tag },
     /// Nothing more comes of this reader. `why` is `None` after `Stop` or at `until`.
     Ended { r: ReaderId, why: Option<Refusal> },

@@ -274,6 +274,7 @@ impl Journal {
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Provision { t, .. } => self.cannot(t, "provision"),
             Call::Withdraw { t, .. } => self.cannot(t, "withdraw"),
+            Call::Keep { t, .. } => self.cannot(t, "upkeep"),
             Call::Renew { t, log } => self.renew_log(t, log),
             Call::Delete {
                 t,

@@ -83,6 +83,7 @@ impl LogsHandle {
         let answer = match call {
             Call::Provision { t, log, logs, spec } => self.provision(state, t, (log, logs), *spec),
             Call::Withdraw { t, origin, .. } => self.withdraw(state, t, *origin),
+            Call::Keep { t, .. } => Completion::Done { t },
             Call::Open { t, log, spec } => self.open(state, t, log, *spec),
             Call::Append {
                 t, log, map, batch, ..

@@ -31,31 +31,33 @@ impl KafkaCluster {
         });
     }
 
-    /// Nodes with copies of a topic's first partition.
+    /// Nodes with copies of a topic's first partition; waits until it is led.
     pub fn copies(&self, topic: &str) -> Copies {
-        let consumer: BaseConsumer = self.client().create().unwrap();
-        let place = |id: &i32| usize::try_from(id - 1).unwrap();
-        let mut copies = Copies::default();
-        wait_patiently("copies are told", || {
-            let metadata = consumer.fetch_metadata(Some(topic), PATIENCE);
-            let Ok(metadata) = metadata else { return false };
-            let mut partitions = metadata.topics()[0].partitions().iter();
-            let Some(first) = partitions.find(|one| one.id() == 0) else {
-                return false;
-            };
-            let leader = first.leader();
-            copies.all = first.replicas().iter().map(place).collect();
-            copies
-                .all
-                .sort_by_key(|node| *node != place(&leader.max(1)));
-            copies.in_sync = first.isr().iter().map(place).collect();
-            leader >= 0
+        let mut copies = None;
+        wait_patiently("a topic is led", || {
+            copies = self.led_copies(topic);
+            copies.is_some()
         });
-        copies
+        copies.unwrap()
     }
 
-    /// Has a node lead a topic's first partition that may lack something of it, because all others are away.
-    pub fn elect_uncleanly(&self, topic: &str) {
+    /// The same, where it is led and that is told at once.
+    fn led_copies(&self, topic: &str) -> Option<Copies> {
+        let consumer: BaseConsumer = self.client().create().unwrap();
+        let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).ok()?;
+        let mut partitions = metadata.topics()[0].partitions().iter();
+        let first = partitions.find(|one| one.id() == 0)?;
+        let place = |id: &i32| usize::try_from(id - 1).ok();
+        let leader = place(&first.leader())?;
+        let mut all: Vec<usize> = first.replicas().iter().filter_map(place).collect();
+        all.sort_by_key(|node| *node != leader);
+        let in_sync = first.isr().iter().filter_map(place).collect();
+        Some(Copies { all, in_sync })
+    }
+
+    /// Has a node lead a topic's first partition that may lack something of it, because all others are away. Kafka's
+    /// tool is content with a leader that has just been killed, as long as nobody has missed it.
+    pub fn elect_uncleanly(&self, topic: &str, node: usize) {
         wait_patiently_for("an unclean election", || {
             let mut tool = self.java();
             tool.arg("org.apache.kafka.tools.LeaderElectionCommand");
@@ -69,10 +71,10 @@ impl KafkaCluster {
                 "0",
             ]);
             let said = tool.output().unwrap();
-            if said.status.success() {
-                return Ok(());
+            match self.led_copies(topic) {
+                Some(copies) if copies.all[0] == node => Ok(()),
+                copies => Err(format!("{said:?}, {copies:?}")),
             }
-            Err(format!("{said:?}"))
         });
     }
 }

@@ -201,7 +201,7 @@ fn a_log_that_an_unclean_election_has_cut_goes_on_when_that_is_accepted() {
     assert_eq!(watcher.take(3), ["kept", "lost 1", "lost 2"]);
     place.cluster.kill(leader);
     place.cluster.revive(follower);
-    place.cluster.elect_uncleanly(&topic);
+    place.cluster.elect_uncleanly(&topic, follower);
     place.cluster.revive(leader);
     accept(&place, &mut watcher);
     let told = watcher.told();

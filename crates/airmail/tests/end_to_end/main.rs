@@ -20,6 +20,7 @@
 //! - `flow`: a node's bounds and messages in flight, as shown.
 //! - `kafka_loss`: Kafka loses what it has confirmed, and an operator decides.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
+//! - `kafka_upkeep`: topics on Kafka that are not as log 0 says.
 //! - `collect`: `airmail collect`, with real brokers.
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
@@ -62,6 +63,7 @@ mod hanging;
 #[cfg(feature = "kafka")]
 mod kafka_loss;
 mod kafka_topology;
+mod kafka_upkeep;
 mod kill;
 mod lines;
 mod log_file;

@@ -359,6 +359,10 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
             let provisions = show_provisions(&origin.provisions);
             format!("to the tower: withdraw {provisions} from namespace {id} with its {logs}")
         }
+        CatalogEffect::Keep(kept) => {
+            let (storage, maps) = (kept.storage, kept.maps.len());
+            format!("to the tower: have storage {storage} keep {maps} maps")
+        }
         CatalogEffect::Order(Order::Open { log, spec, seal }) => {
             let seal = seal.map(|next| format!(", and seal it for map {next}"));
             let (spec, seal) = (show_spec(spec), seal.unwrap_or_default());

@@ -442,6 +442,7 @@ fn show_catalog(input: &CatalogInput) -> String {
         CatalogInput::Suspended { loss, .. } => {
             format!("the log has lost {:?} to {}", loss.at, loss.end.before())
         }
+        CatalogInput::Upkeep => "have storages keep what log 0 names".to_owned(),
         CatalogInput::Emptied { end, .. } => format!("the log is empty, and ends before {end}"),
         CatalogInput::Retry => "try again".to_owned(),
         CatalogInput::Provisioned(Ok(provisions)) => {
