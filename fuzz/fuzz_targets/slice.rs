@@ -1,9 +1,11 @@
-//! Slices: for any choice of records of any batch, the result has exactly those.
+//! Slices: for any choice of records of any batch, the result has exactly those, with payloads or without.
 
 #![no_main]
 
-use airmail_fuzz::{fuzz_target, read::read, seal::seal};
-use airmail_model::Batch;
+use airmail_fuzz::fuzz_target;
+use airmail_fuzz::read::{expect_true_marks, read};
+use airmail_fuzz::seal::seal;
+use airmail_model::{Batch, Checked};
 
 fuzz_target!(|data: &[u8]| {
     // The last byte chooses; the vectors' cases then stay whole batches.
@@ -13,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(sealed) = seal(bytes) else {
         return;
     };
-    let Ok((batch, _)) = Batch::check_stored(sealed.into()) else {
+    let Ok((batch, damaged)) = Batch::check_stored(sealed.into()) else {
         return;
     };
     let keeps = |index: u16| mask & (1 << (index % 8)) != 0;
@@ -35,4 +37,24 @@ fuzz_target!(|data: &[u8]| {
         kept
     );
     read(&sliced);
+    let places: Vec<u16> = (0..sliced.records()).collect();
+    let headers = sliced.headers_of(&places).expect("some are kept").to_batch();
+    // Damage is not made good.
+    let damaged = (0..).zip(batch.heads()).any(|(place, (index, _))| {
+        keeps(index) && damaged.contains(&place)
+    });
+    let checked = Batch::check_headers(headers.bytes().clone());
+    assert_eq!(checked.is_err(), damaged);
+    if let Ok(headers) = checked {
+        read(&headers);
+        expect_true_marks(&headers);
+        expect_true_marks(&sliced);
+        let of = |batch: &Checked<Batch>| -> Vec<_> {
+            let records = batch.iter();
+            records
+                .map(|record| (record.index, record.topic, record.attributes.as_bytes().to_vec()))
+                .collect()
+        };
+        assert_eq!(of(&headers), of(&sliced));
+    }
 });

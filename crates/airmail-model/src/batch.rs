@@ -12,6 +12,7 @@ mod check;
 mod checksum;
 mod encoder;
 mod layout;
+mod marks;
 mod message;
 mod record;
 mod records;

@@ -55,6 +55,10 @@ newtype!(
     ProducerSequence(u64)
 );
 newtype!(
+    /// A role: one or more who may receive what is addressed to it.
+    RoleId(u32)
+);
+newtype!(
     /// A node, by the number that was chosen at random when its data directory was made. In files and for
     /// people it is written in 16 hexadecimal digits.
     NodeId(u64)

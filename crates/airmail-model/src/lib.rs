@@ -37,7 +37,7 @@ pub use error::{Error, ErrorCode, RetiredCode};
 pub use holder::Holder;
 pub use id::{
     Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
-    ProducerEpoch, ProducerId, ProducerSequence, Sequence, Term, TopicHash,
+    ProducerEpoch, ProducerId, ProducerSequence, RoleId, Sequence, Term, TopicHash,
 };
 pub use limits::Limits;
 pub use map::LogMap;

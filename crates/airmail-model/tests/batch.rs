@@ -9,8 +9,8 @@
 
 use airmail_model::batch::{AttributeValue, BatchTarget, ProducerStamp, Record};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Limits, LogId, LogIndex, MapEpoch, Message, NamespaceId,
-    ProducerEpoch, ProducerId, ProducerSequence, TopicName,
+    Batch, BatchEncoder, Checked, ErrorCode, Limits, LogId, LogIndex, MapEpoch, Message,
+    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, RoleId, Slice, TopicName,
 };
 use bytes::Bytes;
 use proptest::collection::{btree_map, vec};
@@ -60,7 +60,7 @@ fn full_message() -> impl Strategy<Value = Message> {
         option::of(any::<u32>()),
         option::of(any::<i64>()),
         option::of(any::<u64>()),
-        vec(any::<u32>(), 0..4),
+        vec(any::<u32>().prop_map(RoleId), 0..4),
     )
         .prop_map(
             |(message, key, ttl_ms, deliver_at, version, audience)| Message {
@@ -126,6 +126,26 @@ fn read(record: &Record<'_>) -> Message {
     }
 }
 
+/// Whether a batch says that it is expiring, restricted; by its records, and by its header.
+fn marks(batch: &Checked<Batch>) -> [(bool, bool); 2] {
+    let header = batch.bytes()[11];
+    assert_eq!(
+        batch.is_plain(),
+        !batch.is_expiring() && !batch.is_restricted()
+    );
+    [
+        (batch.is_expiring(), batch.is_restricted()),
+        (header & 1 != 0, header & 2 != 0),
+    ]
+}
+
+/// The marks that a batch of these messages must have.
+fn marks_of<'a>(messages: impl Iterator<Item = &'a Message> + Clone) -> [(bool, bool); 2] {
+    let expiring = messages.clone().any(|message| message.ttl_ms.is_some());
+    let restricted = messages.clone().any(|message| !message.audience.is_empty());
+    [(expiring, restricted); 2]
+}
+
 /// Orders a message's parts like the encoder does.
 fn canonical(message: &Message) -> Message {
     let mut message = message.clone();
@@ -144,6 +164,8 @@ proptest! {
         let batch = encode(&messages, &target);
         let (checked, damaged) = Batch::check_stored(batch.bytes().clone()).unwrap();
         prop_assert!(damaged.is_empty());
+        prop_assert_eq!(&checked, &batch);
+        prop_assert_eq!(marks(&checked), marks_of(messages.iter()));
         prop_assert_eq!(checked.log(), target.log);
         prop_assert_eq!(checked.map_epoch(), target.epoch);
         prop_assert_eq!(checked.producer(), target.producer);
@@ -231,6 +253,9 @@ proptest! {
         let (checked, damaged) = Batch::check_stored(sliced.bytes().clone()).unwrap();
         prop_assert!(damaged.is_empty());
         prop_assert!(checked.is_sliced());
+        prop_assert_eq!(&checked, &sliced);
+        let kept_messages = expected.iter().map(|&index| &messages[usize::from(index)]);
+        prop_assert_eq!(marks(&checked), marks_of(kept_messages));
         prop_assert_eq!(checked.producer(), batch.producer());
         prop_assert_eq!(checked.heads().map(|(index, _)| index).collect::<Vec<_>>(), expected);
         for record in checked.iter() {
@@ -245,13 +270,122 @@ proptest! {
     }
 
     #[test]
+    fn headers_are_the_same_slice_without_payloads_and_no_stored_batch(
+        messages in vec(full_message(), 1..12),
+        target in target(),
+        first: u16,
+        second: u16,
+    ) {
+        let batch = encode(&messages, &target);
+        let places = |batch: &Checked<Batch>, mask: u16| -> Vec<u16> {
+            let heads = batch.heads().zip(0..);
+            let kept = heads.filter(|((index, _), _)| mask & (1 << index) != 0);
+            kept.map(|(_, place)| place).collect()
+        };
+        let kept = places(&batch, first);
+        let Some(headers) = batch.headers_of(&kept) else {
+            prop_assert!(kept.is_empty());
+            return Ok(());
+        };
+        let sliced = batch.slice_of(&kept).unwrap().to_batch();
+        let bytes = headers.to_batch().bytes().clone();
+        prop_assert_eq!(bytes.len(), headers.len());
+        prop_assert!(Batch::check(bytes.clone(), &LIMITS).is_err());
+        prop_assert!(Batch::check_stored(bytes.clone()).is_err());
+        let read_again = Batch::check_headers(bytes).unwrap();
+        prop_assert_eq!(&read_again, &headers.to_batch());
+        prop_assert!(read_again.is_headers() && !sliced.is_headers());
+        prop_assert!(read_again.is_sliced());
+        prop_assert_eq!(marks(&read_again), marks(&sliced));
+        prop_assert_eq!(read_again.producer(), batch.producer());
+        prop_assert_eq!(read_again.records(), sliced.records());
+        for (left, whole) in read_again.iter().zip(sliced.iter()) {
+            prop_assert_eq!((left.index, left.topic), (whole.index, whole.topic));
+            prop_assert_eq!(left.time, whole.time);
+            let whole = Message { payload: Bytes::new(), ..read(&whole) };
+            prop_assert_eq!(read(&left), whole);
+        }
+        // Whatever comes first, slicing or leaving out, is the same in the end.
+        let of_headers = read_again.slice_of(&places(&read_again, second));
+        let of_sliced = sliced.headers_of(&places(&sliced, second));
+        let both = batch.headers_of(&places(&batch, first & second));
+        let whole = |slice: Option<Slice>| slice.map(|slice| slice.to_batch());
+        let both = whole(both);
+        prop_assert_eq!(&whole(of_headers), &both);
+        prop_assert_eq!(&whole(of_sliced), &both);
+    }
+
+    #[test]
+    fn no_flipped_bit_makes_headers_that_are_taken(
+        messages in vec(full_message(), 1..4),
+        target in target(),
+    ) {
+        let batch = encode(&messages, &target);
+        let places: Vec<u16> = (0..batch.records()).collect();
+        let good = batch.headers_of(&places).unwrap().to_batch().bytes().to_vec();
+        for bit in 0..good.len() * 8 {
+            let mut flipped = good.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Batch::check_headers(flipped.into()).is_err());
+        }
+        // Damage that was there before is not made good by the new checksums.
+        let bodies = u32::from_le_bytes(batch.bytes()[16..20].try_into().unwrap()) as usize;
+        for bit in bodies * 8..batch.bytes().len() * 8 {
+            let mut flipped = batch.bytes().to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let (stored, damaged) = Batch::check_stored(flipped.into()).unwrap();
+            let headers = stored.headers_of(&places).unwrap().to_batch();
+            let refused = Batch::check_headers(headers.bytes().clone()).unwrap_err();
+            prop_assert_eq!(refused.field_name(), format!("batch.record[{}].body_crc", damaged[0]));
+        }
+    }
+
+    #[test]
+    fn a_header_that_says_what_no_record_does_is_refused_from_a_client_and_not_believed(
+        messages in vec(full_message(), 1..6),
+        target in target(),
+        said in 0_u8..4,
+    ) {
+        let batch = encode(&messages, &target);
+        let mut bytes = batch.bytes().to_vec();
+        bytes[11] = said;
+        let bodies = u32::from_le_bytes(bytes[16..20].try_into().unwrap()) as usize;
+        let crc = crc32c::crc32c(&bytes[8..bodies]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        let bytes = Bytes::from(bytes);
+        let [by_records, _] = marks_of(messages.iter());
+        let (stored, _) = Batch::check_stored(bytes.clone()).unwrap();
+        let [marks, header] = marks(&stored);
+        prop_assert_eq!(marks, by_records);
+        prop_assert_eq!(header, (said & 1 != 0, said & 2 != 0));
+        // A slice says what is so.
+        let places: Vec<u16> = (0..stored.records()).collect();
+        let slice = stored.slice_of(&places).unwrap();
+        prop_assert_eq!(&slice, &batch.slice_of(&places).unwrap());
+        // Other reserved parts are refused before it is looked at.
+        let plain = messages.iter().all(|message| {
+            let Message { key, ttl_ms, deliver_at, version, audience, .. } = message;
+            key.is_none() && ttl_ms.is_none() && deliver_at.is_none() && version.is_none() && audience.is_empty()
+        });
+        match Batch::check(bytes, &LIMITS) {
+            Ok(_) => prop_assert!(plain && said == 0),
+            Err(error) if plain => {
+                prop_assert!(said != 0);
+                prop_assert_eq!(error.code(), ErrorCode::BatchMalformed);
+                prop_assert_eq!(error.field_name(), "batch.flags");
+            }
+            Err(error) => prop_assert_eq!(error.code(), ErrorCode::Unimplemented),
+        }
+    }
+
+    #[test]
     fn no_bytes_at_all_make_a_check_panic(bytes in vec(any::<u8>(), 0..300), records: u8) {
         let mut bytes = bytes;
         // Most random bytes would stop at the magic: get them past it.
         if bytes.len() >= 100 {
             let length = u32::try_from(bytes.len()).unwrap();
             bytes[..4].copy_from_slice(b"AMBT");
-            bytes[8..12].copy_from_slice(&[1, 0, 0, 0]);
+            bytes[8..12].copy_from_slice(&[1, 0, records & 4, 0]);
             bytes[12..16].copy_from_slice(&length.to_le_bytes());
             bytes[16..20].copy_from_slice(&90_u32.to_le_bytes());
             bytes[20..24].copy_from_slice(&[records % 3, 0, records % 2, 0]);
@@ -261,6 +395,7 @@ proptest! {
         }
         let bytes = Bytes::from(bytes);
         let _ = Batch::check(bytes.clone(), &LIMITS);
-        let _ = Batch::check_stored(bytes);
+        let _ = Batch::check_stored(bytes.clone());
+        let _ = Batch::check_headers(bytes);
     }
 }

@@ -8,7 +8,8 @@
 
 use airmail_model::batch::{AttributeValue, BatchTarget, PushError};
 use airmail_model::{
-    Batch, BatchEncoder, ErrorCode, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName,
+    Batch, BatchEncoder, ErrorCode, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId,
+    TopicName,
 };
 use bytes::Bytes;
 
@@ -101,7 +102,7 @@ fn a_reserved_field_is_refused_by_name() {
         reserved("version")
     );
     assert_eq!(
-        with(|message| message.audience = vec![1]),
+        with(|message| message.audience = vec![RoleId(1)]),
         reserved("audience")
     );
 }
@@ -234,6 +235,61 @@ fn bodies_side_by_side_stay_one_part_of_a_slice_and_are_not_copied() {
     );
     assert_eq!(slice.to_batch().topics().len(), 1);
     assert!(batch.slice(|_, _| false).is_none());
+}
+
+#[test]
+fn headers_hold_no_memory_of_the_batch_and_are_one_part_at_most() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    encoder.push(&message("a", 10_000), 0, &LIMITS).unwrap();
+    let plain = encoder.finish(&a_target());
+    assert_eq!(plain.headers_of(&[0]).unwrap().parts().count(), 1);
+    for n in 0..3 {
+        let message = message("a", 10_000).attribute("n", AttributeValue::Integer(n));
+        encoder.push(&message, 0, &LIMITS).unwrap();
+    }
+    let batch = encoder.finish(&a_target());
+    let headers = batch.headers_of(&[0, 2]).unwrap();
+    let sizes: Vec<usize> = headers.parts().skip(1).map(Bytes::len).collect();
+    assert_eq!(sizes, [2 * 11]);
+    let whole = batch.bytes().as_ptr_range();
+    assert!(headers.parts().all(|part| !whole.contains(&part.as_ptr())));
+    assert!(batch.headers_of(&[]).is_none());
+}
+
+#[test]
+fn a_batch_of_headers_is_refused_by_name_where_payloads_belong_and_the_other_way_round() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    encoder.push(&message("a", 3), 0, &LIMITS).unwrap();
+    let batch = encoder.finish(&a_target());
+    let headers = batch.headers_of(&[0]).unwrap().to_batch();
+    let flags = |result: Result<_, airmail_model::Error>| {
+        let error = result.err().unwrap();
+        assert_eq!(error.code(), ErrorCode::BatchMalformed);
+        assert_eq!(error.field_name(), "batch.flags");
+        (error.found().to_owned(), error.expected().to_owned())
+    };
+    let told = |value: &str, limit: &str| (value.to_owned(), limit.to_owned());
+    let (only, with) = ("headers only", "batches with their payloads");
+    let bytes = headers.bytes().clone();
+    let published = Batch::check(bytes.clone(), &LIMITS).map(|_| ());
+    assert_eq!(flags(published), told(only, with));
+    let stored = Batch::check_stored(bytes).map(|_| ());
+    assert_eq!(flags(stored), told(only, with));
+    let delivered = Batch::check_headers(batch.bytes().clone()).map(|_| ());
+    assert_eq!(flags(delivered), told(with, only));
+}
+
+#[test]
+fn a_batch_is_plain_again_after_one_that_was_not() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    let mut marked = message("t", 1);
+    marked.ttl_ms = Some(5);
+    marked.audience = vec![RoleId(2)];
+    encoder.push_reserved(&marked, 0, &LIMITS).unwrap();
+    let first = encoder.finish(&a_target());
+    assert!(first.is_expiring() && first.is_restricted() && !first.is_plain());
+    encoder.push(&message("t", 1), 0, &LIMITS).unwrap();
+    assert!(encoder.finish(&a_target()).is_plain());
 }
 
 #[test]

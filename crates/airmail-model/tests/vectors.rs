@@ -16,6 +16,8 @@ mod filters;
 mod malformed;
 #[path = "../examples/vectors/malformed_records.rs"]
 mod malformed_records;
+#[path = "../examples/vectors/marked.rs"]
+mod marked;
 
 use airmail_model::batch::{AttributeValue, BatchTarget, Record};
 use airmail_model::filter::{Facts, Filter, FilterError};
@@ -63,6 +65,9 @@ fn describe(batch: &Checked<Batch>) -> Value {
         "map_epoch": batch.map_epoch().0,
         "control": batch.is_control(),
         "sliced": batch.is_sliced(),
+        "headers": batch.is_headers(),
+        "expiring": batch.is_expiring(),
+        "restricted": batch.is_restricted(),
         "producer": batch.producer().map(|producer| json!({
             "id": producer.id.to_string(),
             "epoch": producer.epoch.0,
@@ -97,7 +102,7 @@ fn describe_record(record: &Record<'_>) -> Value {
         "ttl_ms": record.ttl_ms,
         "deliver_at": record.deliver_at.map(|at| at.to_string()),
         "version": record.version.map(|version| version.to_string()),
-        "audience": record.audience.collect::<Vec<_>>(),
+        "audience": record.audience.map(|role| role.0).collect::<Vec<_>>(),
         "payload_hex": documents::hex(record.payload),
     })
 }
@@ -111,19 +116,29 @@ fn every_batch_is_judged_as_its_vector_says() {
             Ok(_) => json!("accepted"),
             Err(error) => refusal(&error),
         };
+        let headers = Batch::check_headers(bytes.clone());
         let (stored, batch) = match Batch::check_stored(bytes) {
             Ok((batch, damaged)) if damaged.is_empty() => (json!("accepted"), Some(batch)),
             Ok((_, damaged)) => (json!({ "damaged": damaged }), None),
             Err(error) => (refusal(&error), None),
         };
         let expected_batch = &case["batch"];
+        let (headers, batch) = match headers {
+            Ok(headers) => (json!("accepted"), batch.or(Some(headers))),
+            Err(error) if case["headers"].is_null() => {
+                assert!(!error.field_name().is_empty());
+                (Value::Null, batch)
+            }
+            Err(error) => (refusal(&error), batch),
+        };
         let described = batch.as_ref().map_or(Value::Null, describe);
         if edge != case["edge"]
             || stored != case["stored"]
+            || headers != case["headers"]
             || (!expected_batch.is_null() && *expected_batch != described)
         {
             wrong.push(format!(
-                "{}: {edge} {stored} {described:#}",
+                "{}: {edge} {stored} {headers} {described:#}",
                 text(case, "name")
             ));
         }

@@ -69,7 +69,7 @@ pub fn message_to_proto(message: &Message) -> v1::Message {
         ttl_ms: message.ttl_ms,
         deliver_at_us: message.deliver_at,
         version: message.version,
-        audience: message.audience.clone(),
+        audience: message.audience.iter().map(|role| role.0).collect(),
     }
 }
 

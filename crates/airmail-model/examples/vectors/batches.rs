@@ -4,7 +4,7 @@ use crate::documents::{Case, hex, refused};
 use airmail_model::batch::{AttributeValue, BatchTarget, EXTENSION_TRACE_CONTEXT, ProducerStamp};
 use airmail_model::{
     BatchEncoder, ErrorCode, Lane, Limits, LogId, LogIndex, MapEpoch, Message, NamespaceId,
-    ProducerEpoch, ProducerId, ProducerSequence, TopicName,
+    ProducerEpoch, ProducerId, ProducerSequence, RoleId, TopicName,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
     /// Indices of the records to keep, if it is sliced.
     pub(crate) kept: Option<Vec<u16>>,
+    /// Whether payloads are left out of what is kept.
+    pub(crate) headers: bool,
 }
 
 /// A message.
@@ -52,6 +54,7 @@ impl Plan {
             control: false,
             extensions: Vec::new(),
             kept: None,
+            headers: false,
         }
     }
 
@@ -72,9 +75,12 @@ impl Plan {
         let batch = encoder.finish(&self.target);
         match &self.kept {
             Some(kept) => {
-                let slice = batch
-                    .slice(|index, _| kept.contains(&index))
-                    .expect("some are kept");
+                let slice = if self.headers {
+                    batch.headers_of(kept)
+                } else {
+                    batch.slice_of(kept)
+                };
+                let slice = slice.expect("some are kept");
                 slice.to_batch().bytes().to_vec()
             }
             None => batch.bytes().to_vec(),
@@ -84,10 +90,13 @@ impl Plan {
     /// Describes what a reader must find.
     fn describe(&self) -> Value {
         let target = &self.target;
-        let records: Vec<Value> = (0_u16..)
+        let kept: Vec<(u16, &Message)> = (0_u16..)
             .zip(&self.messages)
             .filter(|(index, _)| self.kept.as_ref().is_none_or(|kept| kept.contains(index)))
-            .map(|(index, message)| describe(index, message))
+            .collect();
+        let records: Vec<Value> = kept
+            .iter()
+            .map(|(index, message)| describe(*index, message, self.headers))
             .collect();
         let extensions: Vec<Value> = self
             .extensions
@@ -101,6 +110,9 @@ impl Plan {
             "map_epoch": target.epoch.0,
             "control": self.control,
             "sliced": self.kept.is_some(),
+            "headers": self.headers,
+            "expiring": kept.iter().any(|(_, message)| message.ttl_ms.is_some()),
+            "restricted": kept.iter().any(|(_, message)| !message.audience.is_empty()),
             "producer": target.producer.map(|producer| json!({
                 "id": producer.id.to_string(),
                 "epoch": producer.epoch.0,
@@ -112,7 +124,7 @@ impl Plan {
         })
     }
 
-    fn case(self, name: &str, meaning: &'static str, edge: Value) -> Case {
+    pub(crate) fn case(self, name: &str, meaning: &'static str, edge: Value) -> Case {
         let (bytes, batch) = (self.encode(), self.describe());
         Case {
             name: name.into(),
@@ -120,12 +132,13 @@ impl Plan {
             bytes,
             edge,
             stored: json!("accepted"),
+            headers: None,
             batch,
         }
     }
 }
 
-fn describe(index: u16, message: &Message) -> Value {
+fn describe(index: u16, message: &Message, headers: bool) -> Value {
     let attributes: Map<String, Value> = message
         .attributes
         .iter()
@@ -149,8 +162,8 @@ fn describe(index: u16, message: &Message) -> Value {
         "ttl_ms": message.ttl_ms,
         "deliver_at": message.deliver_at.map(|at| at.to_string()),
         "version": message.version.map(|version| version.to_string()),
-        "audience": message.audience,
-        "payload_hex": hex(&message.payload),
+        "audience": message.audience.iter().map(|role| role.0).collect::<Vec<_>>(),
+        "payload_hex": hex(if headers { &[] } else { &message.payload }),
     })
 }
 
@@ -242,14 +255,14 @@ fn optional_fields() -> Vec<Case> {
         message.ttl_ms = Some(60_000);
         message.deliver_at = Some(TIME + 1);
         message.version = Some(9);
-        message.audience = vec![1, 70_000];
+        message.audience = vec![RoleId(1), RoleId(70_000)];
         message.attributes = vec![("a".into(), AttributeValue::Bool(false))];
     });
     let ttl = with(|message| message.ttl_ms = Some(1500));
     let deliver_at = with(|message| message.deliver_at = Some(TIME + 5_000_000));
     let version = with(|message| message.version = Some(u64::MAX));
     let key = with(|message| message.key = Some("customer-1".into()));
-    let audience = with(|message| message.audience = vec![3, 5]);
+    let audience = with(|message| message.audience = vec![RoleId(3), RoleId(5)]);
     vec![
         ttl.case("ttl", "a time to live: reserved", reserved("ttl")),
         deliver_at.case(

@@ -1,6 +1,6 @@
 //! The files of golden vectors, as text.
 
-use crate::{batches, filters, malformed};
+use crate::{batches, filters, malformed, marked};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     ErrorCode, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Position, Sequence,
@@ -19,6 +19,9 @@ pub(crate) struct Case {
     pub(crate) edge: Value,
     /// `"accepted"`, the places of damaged records, or the error and its field.
     pub(crate) stored: Value,
+    /// The answer to who asked for no payloads, if it is made for one: `"accepted"`, or the error and
+    /// its field.
+    pub(crate) headers: Option<Value>,
     /// The contents that a reader finds in it, if any check accepts it.
     pub(crate) batch: Value,
 }
@@ -49,25 +52,35 @@ fn pretty(document: &Value) -> String {
     text
 }
 
+/// Every batch.
+pub(crate) fn all_batches() -> impl Iterator<Item = Case> {
+    let cases = batches::all().into_iter();
+    cases.chain(marked::all()).chain(malformed::all())
+}
+
 fn batch() -> Value {
-    let cases: Vec<Value> = batches::all()
-        .into_iter()
-        .chain(malformed::all())
+    let cases: Vec<Value> = all_batches()
         .map(|case| {
-            json!({
+            let mut described = json!({
                 "name": case.name,
                 "meaning": case.meaning,
                 "hex": hex(&case.bytes),
                 "edge": case.edge,
                 "stored": case.stored,
                 "batch": case.batch,
-            })
+            });
+            if let Some(headers) = case.headers {
+                described["headers"] = headers;
+            }
+            described
         })
         .collect();
     json!({
         "about": "Batches, and what the check of a client's batch (edge) and the check of a \
                   stored one (stored) must say: accepted, an error with its field, or the places \
-                  of damaged records. Default limits. Numbers of 64 and 128 bits are strings.",
+                  of damaged records. Where there is `headers`, the batch is made for who asked for no \
+                  payloads, and that is the answer of their check, which refuses all others. Default \
+                  limits. Numbers of 64 and 128 bits are strings.",
         "cases": cases,
     })
 }

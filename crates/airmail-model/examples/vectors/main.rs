@@ -13,6 +13,7 @@ mod documents;
 mod filters;
 mod malformed;
 mod malformed_records;
+mod marked;
 mod seeds;
 
 use std::path::Path;

@@ -63,6 +63,7 @@ pub(crate) fn add_judged(
         bytes,
         edge,
         stored,
+        headers: None,
         batch: Value::Null,
     });
 }
@@ -142,7 +143,7 @@ fn header(cases: &mut Cases) {
                 "flag-unknown",
                 "a flag that must be known",
                 10,
-                &[4, 0],
+                &[8, 0],
                 "batch.flags",
             ),
             (

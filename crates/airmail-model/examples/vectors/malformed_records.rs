@@ -3,8 +3,8 @@
 use crate::batches::{Plan, many_topics, message};
 use crate::documents::{Case, refused};
 use crate::malformed::{Cases, RECORDS, add, add_judged, patched, put, seal};
-use airmail_model::ErrorCode;
 use airmail_model::batch::AttributeValue;
+use airmail_model::{ErrorCode, RoleId};
 use serde_json::{Value, json};
 
 /// Where the bodies of `many_topics` lie.
@@ -32,7 +32,7 @@ fn damaged(
 }
 
 /// Puts the right checksum on the body of record 0, and then in the header.
-fn seal_body(bytes: &mut [u8], record: usize) {
+pub(crate) fn seal_body(bytes: &mut [u8], record: usize) {
     let bodies = u32::from_le_bytes(bytes[16..20].try_into().expect("four bytes")) as usize;
     let end = u32::from_le_bytes(bytes[record..record + 4].try_into().expect("four bytes"));
     let crc = crc32c::crc32c(&bytes[bodies..bodies + end as usize]);
@@ -175,7 +175,7 @@ fn bodies(cases: &mut Cases) {
         );
     }
     let mut unsorted = message("orders", "x");
-    unsorted.audience = vec![3, 5];
+    unsorted.audience = vec![RoleId(3), RoleId(5)];
     let mut bytes = Plan::of(vec![unsorted]).encode();
     bytes[record + 20 + 1] = 9;
     seal_body(&mut bytes, record);
@@ -253,6 +253,7 @@ fn limits(cases: &mut Cases) {
         bytes,
         edge,
         stored: json!("accepted"),
+        headers: None,
         batch: Value::Null,
     });
 }

@@ -1,6 +1,6 @@
 //! Seeds for the fuzz targets: the same cases, one file for each.
 
-use crate::{batches, documents, malformed};
+use crate::documents;
 use std::io;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(crate) fn write(directory: &Path) -> io::Result<()> {
         let folder = directory.join(target);
         std::fs::create_dir_all(&folder).map(|()| folder)
     };
-    for case in batches::all().into_iter().chain(malformed::all()) {
+    for case in documents::all_batches() {
         for target in ["batch_check", "batch_check_stored", "slice"] {
             std::fs::write(folder(target)?.join(&case.name), &case.bytes)?;
         }

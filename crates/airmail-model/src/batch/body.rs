@@ -94,7 +94,16 @@ impl<'a> Body<'a> {
 }
 
 /// Refuses the parts that do not work yet.
+#[inline]
 pub(crate) fn reserved(flags: u16) -> Result<(), Error> {
+    if flags & HAS_ANY == 0 {
+        return Ok(());
+    }
+    refuse_reserved(flags)
+}
+
+#[cold]
+fn refuse_reserved(flags: u16) -> Result<(), Error> {
     let parts = [
         (HAS_KEY, "key"),
         (HAS_TTL, "ttl"),
@@ -157,7 +166,7 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>) -> (u16, u16) {
         out.push(u8::try_from(roles.len()).unwrap_or(u8::MAX));
         roles
             .iter()
-            .for_each(|role| out.extend_from_slice(&role.to_le_bytes()));
+            .for_each(|role| out.extend_from_slice(&role.0.to_le_bytes()));
     }
     let start = out.len();
     attributes::encode(&message.attributes, out);

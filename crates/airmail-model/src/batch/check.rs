@@ -2,9 +2,10 @@
 //!
 //! A check goes over the bytes once, in an order that never reads a place before its presence is
 //! known: sizes, the header's checksum, then the header's fields, topics, records, bodies. The same
-//! walk serves both entrances: [`Batch::check`] for bytes from a client, which also enforces the
-//! limits and refuses reserved features, and [`Batch::check_stored`] for bytes that a node once
-//! took, where a damaged body condemns its own record only.
+//! walk serves all entrances: [`Batch::check`] for bytes from a client, which also enforces the
+//! limits and refuses reserved features; [`Batch::check_stored`] for bytes that a node once
+//! took, where a damaged body condemns its own record only; and [`Batch::check_headers`] for what a
+//! subscriber gets that asked for no payloads.
 
 mod tables;
 
@@ -13,9 +14,10 @@ use super::checksum::crc32c;
 use super::layout::{
     AT_BODIES_OFFSET, AT_CODEC, AT_EXTENSIONS, AT_FLAGS, AT_HEADER_CRC, AT_LANE, AT_LENGTH,
     AT_MAGIC, AT_PRODUCER_EPOCH, AT_PRODUCER_ID, AT_PRODUCER_SEQUENCE, AT_RESERVED, AT_VERSION,
-    FLAG_CONTROL, FLAG_SLICED, FLAGS_MUST_KNOW, HEADER_BYTES, Layout, MAGIC, RECORDS_MAX, VERSION,
-    array, u16_at, u32_at, u64_at,
+    FLAG_CONTROL, FLAG_HEADERS, FLAG_SLICED, FLAGS_MUST_KNOW, HEADER_BYTES, Layout, MAGIC,
+    RECORDS_MAX, VERSION, array, u16_at, u32_at, u64_at,
 };
+use super::marks::Marks;
 use super::view::Batch;
 use crate::error::{Error, ErrorCode};
 use crate::id::Lane;
@@ -24,8 +26,9 @@ use bytes::Bytes;
 use std::fmt::Display;
 
 impl Batch {
-    /// Checks a client's batch: structure, every checksum, every hash, the limits; and refuses
-    /// features that only the system may use (control, sliced) or that do not work yet.
+    /// Checks a client's batch: structure, every checksum, every hash, the limits, and that its header
+    /// says of its records what they say; and refuses features that only the system may use (control,
+    /// sliced, without payloads) or that do not work yet.
     ///
     /// # Errors
     /// `BATCH_MALFORMED`, `BATCH_TOO_LARGE`, `MESSAGE_TOO_LARGE`, `TOPIC_INVALID`,
@@ -35,12 +38,15 @@ impl Batch {
         let walk = Walk::begin(&bytes, Some(limits))?;
         walk.header()?;
         walk.topics()?;
-        walk.records(|_, error| Err(error))?;
-        Ok(Checked(Batch { bytes }))
+        let marks = walk.records(refuse)?;
+        walk.marks(marks)?;
+        Ok(Checked(Batch { bytes, marks }))
     }
 
     /// Checks what storage holds. The head must be good; records whose bodies are not are told,
     /// by their place in the record table, ascending: they must not be served (slice them off).
+    /// Whether some record expires or is restricted, the records say, those with damaged bodies too,
+    /// and not the header: others may have written to this storage.
     ///
     /// # Errors
     /// `BATCH_MALFORMED` (or `UNIMPLEMENTED` for a codec) naming the field, the value and the
@@ -50,12 +56,35 @@ impl Batch {
         walk.header()?;
         walk.topics()?;
         let mut damaged = Vec::new();
-        walk.records(|place, _| {
+        let marks = walk.records(|place, _| {
             damaged.push(place);
             Ok(())
         })?;
-        Ok((Checked(Batch { bytes }), damaged))
+        Ok((Checked(Batch { bytes, marks }), damaged))
     }
+
+    /// Checks a delivery to a subscriber that asked for no payloads ([`Batch::headers_of`]): every
+    /// checksum must hold, and there must be no payload.
+    ///
+    /// # Errors
+    /// `BATCH_MALFORMED` (or `UNIMPLEMENTED` for a codec) naming the field, the value and the limit:
+    /// also for a batch with payloads, whose field is `batch.flags`.
+    pub fn check_headers(bytes: Bytes) -> Result<Checked<Batch>, Error> {
+        let walk = Walk {
+            headers: true,
+            ..Walk::begin(&bytes, None)?
+        };
+        walk.header()?;
+        walk.topics()?;
+        let marks = walk.records(refuse)?;
+        walk.no_payloads()?;
+        Ok(Checked(Batch { bytes, marks }))
+    }
+}
+
+/// Has a bad body refuse its batch.
+fn refuse(_place: u16, error: Error) -> Result<(), Error> {
+    Err(error)
 }
 
 /// `BATCH_MALFORMED` with its facts.
@@ -66,11 +95,14 @@ fn malformed(field: impl Into<String>, value: impl Display, limit: impl Display)
         .limit(limit)
 }
 
-/// The bytes under check; `limits` only for bytes from a client.
+/// The bytes under check.
 struct Walk<'a> {
     bytes: &'a [u8],
     layout: Layout,
+    /// Only for bytes from a client.
     limits: Option<&'a Limits>,
+    /// Whether it must be without payloads; else it must have them.
+    headers: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -121,6 +153,7 @@ impl<'a> Walk<'a> {
             bytes,
             layout,
             limits,
+            headers: false,
         })
     }
 
@@ -164,13 +197,22 @@ impl<'a> Walk<'a> {
 
     fn flags(&self) -> Result<(), Error> {
         let flags = u16_at(self.bytes, AT_FLAGS);
-        let known = FLAG_CONTROL | FLAG_SLICED;
+        let known = FLAG_CONTROL | FLAG_SLICED | FLAG_HEADERS;
         if flags & FLAGS_MUST_KNOW & !known != 0 {
             return Err(malformed(
                 "batch.flags",
                 format!("{flags:#06x}"),
                 "only known flags",
             ));
+        }
+        if (flags & FLAG_HEADERS != 0) != self.headers {
+            let (headers, payloads) = ("headers only", "batches with their payloads");
+            let (value, limit) = if self.headers {
+                (payloads, headers)
+            } else {
+                (headers, payloads)
+            };
+            return Err(malformed("batch.flags", value, limit));
         }
         if self.limits.is_some() {
             let limit = "whole batches of messages";
@@ -182,6 +224,17 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the header says of the records what they say.
+    #[inline]
+    fn marks(&self, found: Marks) -> Result<(), Error> {
+        let told = Marks::of_header(u16_at(self.bytes, AT_FLAGS));
+        if told == found {
+            Ok(())
+        } else {
+            Err(untrue(told, found))
+        }
     }
 
     fn size(&self, records: usize) -> Result<(), Error> {
@@ -247,6 +300,12 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
+}
+
+/// The header's word on its records is not what they are.
+#[cold]
+fn untrue(told: Marks, found: Marks) -> Error {
+    malformed("batch.flags", told, format!("{found}, as its records are"))
 }
 
 fn hex(crc: u32) -> String {

@@ -13,6 +13,7 @@ use super::layout::{
     RECORD_ATTRIBUTES, RECORD_BODY_CRC, RECORD_BODY_END, RECORD_BYTES, RECORD_FLAGS, RECORD_INDEX,
     RECORD_TIME_DELTA, RECORD_TOPIC, RECORDS_MAX, TOPIC_BYTES, VERSION,
 };
+use super::marks::Marks;
 use super::message::check_bytes;
 use super::view::{Batch, ProducerStamp};
 use super::{Checked, Message};
@@ -84,6 +85,8 @@ pub struct BatchEncoder {
     last: Option<(TopicHash, u16)>,
     names: Vec<u8>,
     heads: Vec<Head>,
+    /// The flags of all records together.
+    record_flags: u16,
     bodies: Bodies,
 }
 
@@ -154,6 +157,7 @@ impl BatchEncoder {
             last: None,
             names: Vec::new(),
             heads: Vec::new(),
+            record_flags: 0,
             bodies: Bodies::default(),
         }
     }
@@ -296,8 +300,9 @@ impl BatchEncoder {
             head[AT_HEADER_CRC..AT_VERSION].copy_from_slice(&crc.to_le_bytes());
         });
         self.bodies = bodies;
+        let marks = Marks::of_records(self.record_flags);
         self.clear();
-        Checked(Batch { bytes })
+        Checked(Batch { bytes, marks })
     }
 
     fn bodies_offset(&self) -> usize {
@@ -337,7 +342,11 @@ impl BatchEncoder {
         self.last = Some((hash, topic));
         let start = self.bodies.len();
         let (flags, attributes_bytes) = match piece.body {
-            PieceBody::Whole(message) => write_body(message, self.bodies.writer()),
+            PieceBody::Whole(message) => {
+                let written = write_body(message, self.bodies.writer());
+                self.record_flags |= written.0;
+                written
+            }
             PieceBody::Payload(payload) => {
                 self.bodies.writer().extend_from_slice(payload);
                 (0, 0)
@@ -368,6 +377,7 @@ impl BatchEncoder {
 
     fn write_header(&self, target: &BatchTarget, time: i64, length: usize, out: &mut &mut [u8]) {
         let flags = if self.control { FLAG_CONTROL } else { 0 };
+        let flags = Marks::of_records(self.record_flags).in_flags(flags);
         let producer = target.producer.filter(|producer| producer.id.0 != 0);
         let (id, epoch, sequence) = producer.map_or((0, 0, 0), |producer| {
             (producer.id.0, producer.epoch.0, producer.sequence.0)
@@ -424,6 +434,7 @@ impl BatchEncoder {
         self.last = None;
         self.names.clear();
         self.heads.clear();
+        self.record_flags = 0;
     }
 }
 

@@ -76,6 +76,12 @@ pub(crate) const RECORD_ATTRIBUTES: usize = 18;
 pub(crate) const FLAG_CONTROL: u16 = 1;
 /// Batch flag: some of the original's records are not here.
 pub(crate) const FLAG_SLICED: u16 = 2;
+/// Batch flag: the payloads are not here.
+pub(crate) const FLAG_HEADERS: u16 = 4;
+/// Batch flag: some record has a `ttl_ms`.
+pub(crate) const FLAG_EXPIRING: u16 = 1 << 8;
+/// Batch flag: some record has an audience.
+pub(crate) const FLAG_RESTRICTED: u16 = 1 << 9;
 /// The batch flags that a reader must know; the high byte may be ignored.
 pub(crate) const FLAGS_MUST_KNOW: u16 = 0x00ff;
 

@@ -5,6 +5,7 @@ use super::attributes::{
 };
 use super::layout::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX};
 use crate::error::{Error, ErrorCode};
+use crate::id::RoleId;
 use crate::limits::Limits;
 use crate::topic::TopicName;
 use bytes::Bytes;
@@ -36,8 +37,8 @@ pub struct Message {
     pub deliver_at: Option<i64>,
     /// Its key's or topic's version. Reserved: refused.
     pub version: Option<u64>,
-    /// Ids of the roles that may receive it, at most 255; empty means all. Reserved: refused.
-    pub audience: Vec<u32>,
+    /// The roles that may receive it, at most 255; empty means all. Reserved: refused.
+    pub audience: Vec<RoleId>,
 }
 
 impl Message {

@@ -1,7 +1,7 @@
 //! One record of a batch, by reference.
 
 use super::attributes::Attributes;
-use crate::id::TopicHash;
+use crate::id::{RoleId, TopicHash};
 use crate::topic::TopicName;
 
 /// One record of a batch, by reference: looking at it costs no count of references.
@@ -42,16 +42,24 @@ impl Record<'_> {
     }
 }
 
-/// Iterates the ids of the roles that may receive a record, ascending.
+/// Iterates the roles that may receive a record, ascending. Without any, everybody may.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Audience<'a>(pub(super) &'a [u8]);
 
-impl Iterator for Audience<'_> {
-    type Item = u32;
+impl Audience<'_> {
+    /// Whether there are no more.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
-    fn next(&mut self) -> Option<u32> {
+impl Iterator for Audience<'_> {
+    type Item = RoleId;
+
+    fn next(&mut self) -> Option<RoleId> {
         let (role, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(u32::from_le_bytes(*role))
+        Some(RoleId(u32::from_le_bytes(*role)))
     }
 }

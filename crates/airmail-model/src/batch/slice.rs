@@ -2,15 +2,19 @@
 //!
 //! The head is written anew, with the same header fields, only the topics that are still used, and
 //! each record's index and checksum as they were. The bodies are the batch's own memory: records
-//! that lay side by side stay one part.
+//! that lay side by side stay one part. Whether some record expires or is restricted is said anew, of
+//! the records that are kept.
+
+mod headers;
 
 use super::Checked;
 use super::checksum::crc32c;
 use super::layout::{
     AT_BODIES_OFFSET, AT_FLAGS, AT_HEADER_CRC, AT_LENGTH, AT_RECORDS, AT_TOPICS, AT_VERSION,
-    FLAG_SLICED, Layout, RECORD_BODY_END, RECORD_BYTES, RECORD_TOPIC, TOPIC_BYTES, TOPIC_NAME_END,
-    u16_at,
+    FLAG_HEADERS, FLAG_SLICED, Layout, RECORD_BODY_END, RECORD_BYTES, RECORD_FLAGS, RECORD_TOPIC,
+    TOPIC_BYTES, TOPIC_NAME_END, u16_at,
 };
+use super::marks::Marks;
 use super::view::Batch;
 use bytes::Bytes;
 
@@ -58,6 +62,7 @@ impl Slice {
         }
         Checked(Batch {
             bytes: bytes.into(),
+            marks: Marks::of_header(u16_at(&self.head, AT_FLAGS)),
         })
     }
 }
@@ -81,22 +86,41 @@ impl Batch {
     /// If a place is not less than [`Batch::records`].
     #[must_use]
     pub fn slice_of(&self, kept: &[u16]) -> Option<Slice> {
-        let few = kept.len().saturating_mul(FEW) < self.layout().topics;
-        self.slice_by(kept, if few { Used::sorted } else { Used::marked })
+        self.slice_by(kept, self.finder(kept), Content::All)
     }
 
-    fn slice_by(&self, kept: &[u16], used: fn(&Batch, &Layout, &[u16]) -> Used) -> Option<Slice> {
+    /// The way in which the topics of so many records are found soonest.
+    fn finder(&self, kept: &[u16]) -> Finder {
+        let few = kept.len().saturating_mul(FEW) < self.layout().topics;
+        if few { Used::sorted } else { Used::marked }
+    }
+
+    fn slice_by(&self, kept: &[u16], finder: Finder, content: Content) -> Option<Slice> {
         if kept.is_empty() {
             return None;
         }
         let layout = self.layout();
-        let used = used(self, &layout, kept);
+        let used = finder(self, &layout, kept);
         let mut head = Vec::with_capacity(self.head_bytes(&layout, kept, &used));
         head.extend_from_slice(&self.bytes()[..layout.topic_table]);
         self.write_topics(&layout, &used, &mut head);
-        let (bodies, bodies_bytes) = self.write_records(&layout, kept, &used, &mut head);
+        let written = self.write_records(&layout, kept, &used, &mut head);
         let bodies_offset = head.len();
-        let flags = u16_at(&head, AT_FLAGS) | FLAG_SLICED;
+        let mut flags = u16_at(&head, AT_FLAGS) | FLAG_SLICED;
+        let (bodies, bodies_bytes) = match content {
+            Content::All => {
+                let bodies = self.share_bodies(&layout, written.runs);
+                (bodies, written.bodies_bytes)
+            }
+            Content::Headers => {
+                flags |= FLAG_HEADERS;
+                let table = bodies_offset - kept.len() * RECORD_BYTES;
+                let left = self.write_headers(&layout, kept, &mut head[table..]);
+                let bytes = left.len();
+                (Vec::from_iter((bytes > 0).then_some(left)), bytes)
+            }
+        };
+        let flags = Marks::of_records(written.flags).in_flags(flags);
         put(&mut head, AT_FLAGS, &flags.to_le_bytes());
         put(
             &mut head,
@@ -150,20 +174,22 @@ impl Batch {
         }
     }
 
-    /// Writes the record table; gives the bodies, those side by side in one part, and their size.
+    /// Writes the record table.
     fn write_records(
         &self,
         layout: &Layout,
         kept: &[u16],
         used: &Used,
         head: &mut Vec<u8>,
-    ) -> (Vec<Bytes>, usize) {
+    ) -> Written {
         let bytes = self.bytes();
         let mut runs: Vec<(usize, usize)> = Vec::new();
         let mut body_end = 0;
+        let mut all_flags = 0;
         for &place in kept {
             let entry = layout.record(place.into());
             let topic = u16_at(bytes, entry + RECORD_TOPIC);
+            all_flags |= u16_at(bytes, entry + RECORD_FLAGS);
             let (start, end) = layout.body(bytes, place.into());
             body_end += end - start;
             let at = head.len();
@@ -175,14 +201,39 @@ impl Batch {
                 _ => runs.push((start, end)),
             }
         }
-        let bodies = runs
-            .into_iter()
-            .filter(|(start, end)| start < end)
-            .map(|(start, end)| bytes.slice(layout.bodies + start..layout.bodies + end))
-            .collect();
-        (bodies, body_end)
+        Written {
+            runs,
+            bodies_bytes: body_end,
+            flags: all_flags,
+        }
+    }
+
+    fn share_bodies(&self, layout: &Layout, runs: Vec<(usize, usize)>) -> Vec<Bytes> {
+        let runs = runs.into_iter().filter(|(start, end)| start < end);
+        runs.map(|(start, end)| self.bytes.slice(layout.bodies + start..layout.bodies + end))
+            .collect()
     }
 }
+
+/// The facts about a record table that was written.
+struct Written {
+    /// The places of its bodies, those side by side as one.
+    runs: Vec<(usize, usize)>,
+    bodies_bytes: usize,
+    /// The flags of all its records together.
+    flags: u16,
+}
+
+/// The part of each body that a slice has.
+#[derive(Clone, Copy)]
+enum Content {
+    All,
+    /// All but the payload.
+    Headers,
+}
+
+/// A way to find the topics of the records that are kept.
+type Finder = fn(&Batch, &Layout, &[u16]) -> Used;
 
 /// The topics that a slice still has.
 struct Used {
@@ -287,8 +338,8 @@ mod tests {
             let batch = batch(&topics);
             let places = (0_u16..).zip(&records).filter(|(_, (_, keep))| *keep);
             let kept: Vec<u16> = places.map(|(place, _)| place).collect();
-            let sorted = batch.slice_by(&kept, Used::sorted);
-            prop_assert_eq!(&sorted, &batch.slice_by(&kept, Used::marked));
+            let sorted = batch.slice_by(&kept, Used::sorted, Content::All);
+            prop_assert_eq!(&sorted, &batch.slice_by(&kept, Used::marked, Content::All));
             prop_assert_eq!(&sorted, &batch.slice_of(&kept));
             if let Some(slice) = sorted {
                 let slice = slice.to_batch();

@@ -22,6 +22,7 @@ impl Batch {
         put(&mut bytes, AT_HEADER_CRC, crc.to_le_bytes());
         Checked(Batch {
             bytes: bytes.into(),
+            marks: self.marks,
         })
     }
 }

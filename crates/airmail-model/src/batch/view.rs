@@ -9,9 +9,10 @@ use super::body::Body;
 use super::layout::{
     AT_EXTENSIONS, AT_FLAGS, AT_LANE, AT_LOG, AT_MAP_EPOCH, AT_NAMESPACE, AT_PRODUCER_EPOCH,
     AT_PRODUCER_ID, AT_PRODUCER_SEQUENCE, AT_PRODUCER_TIME, AT_RECORDS, AT_TOPICS, FLAG_CONTROL,
-    FLAG_SLICED, HEADER_BYTES, Layout, RECORD_ATTRIBUTES, RECORD_FLAGS, RECORD_INDEX,
+    FLAG_HEADERS, FLAG_SLICED, HEADER_BYTES, Layout, RECORD_ATTRIBUTES, RECORD_FLAGS, RECORD_INDEX,
     RECORD_TIME_DELTA, RECORD_TOPIC, i64_at, u16_at, u32_at, u64_at, u128_at,
 };
+use super::marks::Marks;
 use super::record::Record;
 use super::records::Records;
 use crate::id::{
@@ -44,6 +45,7 @@ pub struct TopicEntry<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub(super) bytes: Bytes,
+    pub(super) marks: Marks,
 }
 
 impl Batch {
@@ -216,6 +218,34 @@ impl Batch {
     #[must_use]
     pub fn is_sliced(&self) -> bool {
         u16_at(&self.bytes, AT_FLAGS) & FLAG_SLICED != 0
+    }
+
+    /// Whether its records' payloads were left out: each is empty, whatever was published.
+    #[must_use]
+    pub fn is_headers(&self) -> bool {
+        u16_at(&self.bytes, AT_FLAGS) & FLAG_HEADERS != 0
+    }
+
+    /// Whether everybody may have all of it at any time: no record expires, and none is for some
+    /// roles only.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// Whether some record of it expires. The records say so, whatever its header does.
+    #[inline]
+    #[must_use]
+    pub fn is_expiring(&self) -> bool {
+        self.marks.is_expiring()
+    }
+
+    /// Whether some record of it is for some roles only. The records say so, whatever its header does.
+    #[inline]
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.marks.is_restricted()
     }
 
     /// Its extensions, as (type, bytes), those of unknown type too.

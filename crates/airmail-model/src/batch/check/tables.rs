@@ -8,6 +8,7 @@ use crate::batch::layout::{
     AT_FLAGS, AT_NAMESPACE, FLAG_SLICED, HAS_ANY, RECORD_ATTRIBUTES, RECORD_BODY_CRC, RECORD_FLAGS,
     RECORD_INDEX, RECORD_TOPIC, RECORDS_MAX, u16_at, u32_at, u128_at,
 };
+use crate::batch::marks::Marks;
 use crate::error::{Error, ErrorCode};
 use crate::id::{NamespaceId, TopicHash};
 use crate::limits::Limits;
@@ -86,16 +87,18 @@ impl Walk<'_> {
             })
     }
 
-    /// Checks the record table, and each body; `bad` handles a bad body.
+    /// Checks the record table, and each body; `bad` handles a bad body. Gives the marks that the records
+    /// make, those with bad bodies too: the table that says so has the header's checksum.
     pub(super) fn records(
         &self,
         mut bad: impl FnMut(u16, Error) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<Marks, Error> {
         let Walk { bytes, layout, .. } = *self;
         let sliced = u16_at(bytes, AT_FLAGS) & FLAG_SLICED != 0;
         let bodies = &bytes[layout.bodies..];
         let mut used = [0_u64; RECORDS_MAX as usize / 64];
         let mut least = 0;
+        let mut all_flags = 0;
         for n in 0..layout.records {
             let field = |part: &str| format!("batch.record[{n}].{part}");
             let at = layout.record(n);
@@ -116,9 +119,13 @@ impl Walk<'_> {
             }
             least = index + 1;
             let flags = u16_at(bytes, at + RECORD_FLAGS);
-            if flags & !HAS_ANY != 0 {
-                let limit = "only known flags";
-                return Err(malformed(field("flags"), format!("{flags:#06x}"), limit));
+            // Nearly all have none: one test is all that they cost here.
+            if flags != 0 {
+                if flags & !HAS_ANY != 0 {
+                    let limit = "only known flags";
+                    return Err(malformed(field("flags"), format!("{flags:#06x}"), limit));
+                }
+                all_flags |= flags;
             }
             let (start, end) = layout.body(bytes, n);
             let Some(body) = bodies.get(start..end) else {
@@ -140,8 +147,27 @@ impl Walk<'_> {
                 "no record",
                 "a record",
             )),
-            None => Ok(()),
+            None => Ok(Marks::of_records(all_flags)),
         }
+    }
+
+    /// Checks that no record has a payload. Their bodies were found good.
+    pub(super) fn no_payloads(&self) -> Result<(), Error> {
+        let Walk { bytes, layout, .. } = *self;
+        for n in 0..layout.records {
+            let (at, (start, end)) = (layout.record(n), layout.body(bytes, n));
+            let body = Body::read_or_empty(
+                &bytes[layout.bodies + start..layout.bodies + end],
+                u16_at(bytes, at + RECORD_FLAGS),
+                u16_at(bytes, at + RECORD_ATTRIBUTES),
+            );
+            if !body.payload.is_empty() {
+                let field = format!("batch.record[{n}].payload");
+                let value = format!("{} bytes", body.payload.len());
+                return Err(malformed(field, value, "0 bytes"));
+            }
+        }
+        Ok(())
     }
 
     /// One record's body: checksum, parts, and for clients limits and reserved parts.
