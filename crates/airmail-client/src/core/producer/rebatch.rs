@@ -154,17 +154,48 @@ fn messages_of(sealed: &SealedBatch) -> impl Iterator<Item = Unbatched> {
     })
 }
 
-/// Restores the message that a record was made of.
+/// Restores the message that a record was made of, whole: one without its audience would be for everybody.
 fn message_of(record: &Record<'_>, payload: Bytes) -> Message {
     let owned = |(name, value): (&str, _)| (name.to_owned(), value);
     Message {
         topic: record.name(),
         payload,
         attributes: record.attributes.map(owned).collect(),
-        key: None,
-        ttl_ms: None,
-        deliver_at: None,
-        version: None,
-        audience: Vec::new(),
+        key: record.key.map(Bytes::copy_from_slice),
+        ttl_ms: record.ttl_ms,
+        deliver_at: record.deliver_at,
+        version: record.version,
+        audience: record.audience.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::batch::{AttributeValue, BatchTarget};
+    use airmail_model::{BatchEncoder, MapEpoch, RoleId, TopicName};
+
+    #[test]
+    fn a_message_that_is_batched_again_loses_nothing_that_it_brought_along() {
+        let limits = Limits::DEFAULT;
+        let topic = TopicName::new("t", &limits).unwrap();
+        let message = Message {
+            key: Some(Bytes::from_static(b"k")),
+            ttl_ms: Some(5),
+            deliver_at: Some(6),
+            version: Some(7),
+            audience: vec![RoleId(8), RoleId(9)],
+            ..Message::new(topic, "x").attribute("a", AttributeValue::Bool(true))
+        };
+        let mut encoder = BatchEncoder::new(NamespaceId(0));
+        encoder.push_reserved(&message, 1, &limits).unwrap();
+        let batch = encoder.finish(&BatchTarget {
+            log: LogId::default(),
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 1,
+        });
+        let record = batch.record(0);
+        assert_eq!(message_of(&record, batch.share(record.payload)), message);
     }
 }
