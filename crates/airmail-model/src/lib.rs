@@ -5,7 +5,7 @@
 //! and a node, before it is put on any wire, is [`frame`]; that of mailboxes is [`mailbox`]; every
 //! error a user can see comes from one table, [`error`]. Programmer errors are reported through
 //! [`mod@bug`]. Which messages somebody wants is said by a [`filter`], and of which topics by a
-//! [`selector`].
+//! [`selector`]; which of them may be handed over, and until when, by a [`verdict`].
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ pub mod selector;
 pub mod storage_name;
 pub mod time;
 pub mod topic;
+pub mod verdict;
 
 pub use batch::{Batch, BatchEncoder, Checked, Message, Slice};
 pub use durability::{Durability, ParseDurabilityError, Synced};
