@@ -8,9 +8,10 @@
 //!   flight, is checked, and goes to the tower. A log's publishes are answered ([`acks`]) in order
 //!   ([`publish_order`]). Where retries are recognised only when they are read, a stream of a producer has no holes
 //!   ([`streams`]), and what has no producer gets a stamp ([`own_stamps`]).
-//! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail_subscriptions`], or behind
-//!   ([`behind`]): the tower reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at
-//!   the tail for its number to come ([`behind_transitions`]).
+//! - A subscription has a part for each log concerned, one a lane ([`parts`]). A part is located ([`subscribe`]). Then it
+//!   is live, at its log's lane of a tail ([`tail_lane`], [`tail_subscriptions`]), or behind ([`behind`]): the tower
+//!   reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at the tail for its number to
+//!   come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
@@ -22,9 +23,10 @@
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
 //! here:
 //!
-//! - `one_state`: a subscription is either live, in the list of its topic at its log's tail, or behind with
-//!   a record of its own; a record belongs to the subscription that names it, and after a step waits for
-//!   exactly one thing.
+//! - `one_state`: a subscription has a part, and on no log two; each is either live or behind with a record of its
+//!   own. One with a live part is in the list of its topic at its tail. A record belongs to the subscription that
+//!   knows it, and after a step waits for exactly one thing.
+//! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
 //! - `numbers`: a subscription is found by its number on its stream, which has no other numbers.
 //! - `located`: only one that is still to be located has an end that was asked for and is not known.
 //! - `told`: no client is told more than was looked at for it: `told ≤ at`.
@@ -64,6 +66,7 @@ mod log;
 mod messages;
 mod new_incarnation;
 mod own_stamps;
+mod parts;
 mod publish;
 mod publish_gate;
 mod publish_order;
@@ -75,6 +78,7 @@ mod subscribe;
 mod subscription;
 mod subscriptions_by_number;
 mod succession;
+mod tail_lane;
 mod tail_subscriptions;
 #[cfg(test)]
 mod tests;
@@ -376,8 +380,9 @@ impl Gateway {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         stats.sessions = self.sessions.len() as u64;
-        stats.detached_subscriptions = self.behind.len() as u64;
-        stats.live_subscriptions = (self.subs.len() - self.behind.len()) as u64;
+        let behind = self.behind.subscriptions;
+        stats.detached_subscriptions = behind as u64;
+        stats.live_subscriptions = (self.subs.len() - behind) as u64;
         stats
     }
 

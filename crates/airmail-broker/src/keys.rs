@@ -5,6 +5,7 @@
 //! subscription that is behind goes to the tower and back, within a [`crate::link::MemberId`], and the
 //! tower looks nothing up by it.
 
+use airmail_model::Lane;
 use std::num::NonZeroU32;
 
 /// Places in any table; what lies above are marks.
@@ -45,7 +46,11 @@ key!(
     LogKey
 );
 key!(
-    /// The record of a subscription that is not live.
+    /// A tail: where the live subscriptions of an index's logs meet, one log a lane. Below 2^30.
+    TailKey
+);
+key!(
+    /// The record of a part of a subscription that is not live.
     BehindKey
 );
 key!(
@@ -60,6 +65,55 @@ key!(
     /// A member of the tower: somebody for whom it reads, or is about to.
     MemberKey
 );
+
+/// A tail, and the lanes in which a subscription is live there: two bits above the tail's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LiveAt(NonZeroU32);
+
+impl LiveAt {
+    /// The lowest of the lanes' bits.
+    const LANES_SHIFT: u32 = 30;
+
+    /// At a tail, live in no lane.
+    pub(crate) fn not_live(tail: TailKey) -> LiveAt {
+        debug_assert!(
+            tail.0.get() >> LiveAt::LANES_SHIFT == 0,
+            "logs are bounded far below 2^30"
+        );
+        LiveAt(tail.0)
+    }
+
+    /// The tail.
+    pub(crate) fn tail(self) -> TailKey {
+        let key = self.0.get() & ((1 << LiveAt::LANES_SHIFT) - 1);
+        TailKey(NonZeroU32::new(key).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// Whether it is live in a lane.
+    pub(crate) fn is_in(self, lane: Lane) -> bool {
+        self.0.get() & LiveAt::bit(lane) != 0
+    }
+
+    /// Whether it is live in any lane.
+    pub(crate) fn is_in_any(self) -> bool {
+        self.0.get() >> LiveAt::LANES_SHIFT != 0
+    }
+
+    /// The same, and live in a lane.
+    pub(crate) fn with(self, lane: Lane) -> LiveAt {
+        LiveAt(self.0 | LiveAt::bit(lane))
+    }
+
+    /// The same, and not live in a lane.
+    pub(crate) fn without(self, lane: Lane) -> LiveAt {
+        let rest = self.0.get() & !LiveAt::bit(lane);
+        LiveAt(NonZeroU32::new(rest).unwrap_or(self.0))
+    }
+
+    fn bit(lane: Lane) -> u32 {
+        1 << (LiveAt::LANES_SHIFT + lane as u32)
+    }
+}
 
 impl SubKey {
     /// No subscription: the end of a list.
@@ -85,4 +139,29 @@ impl MemberKey {
     pub(crate) const MIN: MemberKey = MemberKey(NonZeroU32::MIN);
     /// Above every key.
     pub(crate) const MAX: MemberKey = MemberKey(NonZeroU32::MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_come_and_go_above_every_key_of_a_tail() {
+        for place in [0, 1, 77, (1 << 30) - 2] {
+            let tail = TailKey::new(place);
+            let mut at = LiveAt::not_live(tail);
+            for (normal, high) in [(true, false), (true, true), (false, true), (false, false)] {
+                for (lane, is_in) in [(Lane::Normal, normal), (Lane::High, high)] {
+                    at = if is_in {
+                        at.with(lane)
+                    } else {
+                        at.without(lane)
+                    };
+                    assert_eq!((at.tail(), at.is_in(lane)), (tail, is_in));
+                }
+                assert_eq!(at.is_in_any(), normal || high);
+            }
+            assert_eq!(at, LiveAt::not_live(tail));
+        }
+    }
 }

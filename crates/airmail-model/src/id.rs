@@ -152,6 +152,9 @@ pub enum Lane {
 }
 
 impl Lane {
+    /// Every lane, in order of number.
+    pub const ALL: [Lane; 2] = [Lane::Normal, Lane::High];
+
     /// The lane of a number on the wire.
     #[must_use]
     pub const fn from_u8(value: u8) -> Option<Lane> {

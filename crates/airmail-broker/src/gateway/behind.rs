@@ -1,4 +1,5 @@
-//! Subscriptions that are behind: where each stands, and what it waits for.
+//! Subscriptions that are behind: where each stands, and what it waits for. One that is behind in two logs has a
+//! record for each ([`super::parts`]).
 //!
 //! `at` is how far a subscription has really got, `told` how far its client knows. Between the two
 //! there is nothing for it, so that the next delivery or gap covers from `told` on (`told`).
@@ -8,6 +9,7 @@ use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;
 use airmail_model::frame::Until;
 use airmail_model::{AppendTime, LogId, Sequence, TopicHash};
+use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::BTreeMap;
 
@@ -54,7 +56,7 @@ pub(crate) struct End {
     pub(crate) before: Sequence,
 }
 
-/// A subscription that is behind.
+/// A subscription that is behind, in one log.
 #[derive(Clone, Debug)]
 pub(crate) struct Behind {
     pub(crate) sub: SubKey,
@@ -93,6 +95,11 @@ pub(crate) struct BehindTable {
     tickets: u64,
     /// Those that stand in an earlier life of their log, and are read for up to where that was cut.
     crossings: BTreeMap<BehindKey, Crossing>,
+    /// Records that their subscriptions do not name, of those that are live or have another: only looked up, never
+    /// walked.
+    aside: HashMap<SubKey, BehindKey>,
+    /// Number of subscriptions that have records.
+    pub(super) subscriptions: usize,
 }
 
 impl BehindTable {
@@ -101,8 +108,23 @@ impl BehindTable {
         BehindKey::new(self.slab.insert(behind))
     }
 
+    /// The record that a subscription does not name.
+    pub(super) fn aside(&self, sub: SubKey) -> Option<BehindKey> {
+        self.aside.get(&sub).copied()
+    }
+
+    /// Keeps a record that a subscription does not name; the one that it had so.
+    pub(super) fn put_aside(&mut self, sub: SubKey, key: BehindKey) -> Option<BehindKey> {
+        self.aside.insert(sub, key)
+    }
+
+    /// Takes out the record that a subscription does not name.
+    pub(super) fn take_aside(&mut self, sub: SubKey) -> Option<BehindKey> {
+        self.aside.remove(&sub)
+    }
+
     /// Takes one out; it waits for nothing any more.
-    pub(crate) fn remove(&mut self, key: BehindKey) -> Behind {
+    pub(super) fn remove(&mut self, key: BehindKey) -> Behind {
         self.crossings.remove(&key);
         self.slab.remove(key.place())
     }
@@ -134,7 +156,7 @@ impl BehindTable {
         };
     }
 
-    /// Number of subscriptions behind.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }

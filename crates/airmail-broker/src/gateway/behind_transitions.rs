@@ -205,6 +205,11 @@ impl Gateway {
 
     /// Goes live: it waits for nothing, and the tail has got to it.
     pub(super) fn go_live(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        if self.is_elsewhere(key) {
+            let (sub, log) = (self.behind[key].sub, self.behind[key].log);
+            let error = self.busy("log").value(self.logs[log].id);
+            return self.end_with(sub, error, out);
+        }
         // Its number may have been one of those that are never used.
         let behind = &self.behind[key];
         let at = behind.at.max(self.logs[behind.log].tail.next);
@@ -213,12 +218,8 @@ impl Gateway {
         }
         self.tell_progress(key, at, out);
         let held = std::mem::take(&mut self.behind[key].holds_want);
-        let behind = self.behind.remove(key);
-        self.subs[behind.sub].set_behind(None);
-        let log = &mut self.logs[behind.log];
-        if log.tail.link(&mut self.subs, behind.sub) {
-            self.sessions[behind.session].logs.push(behind.log);
-        }
+        let behind = self.take_late(key);
+        self.join_tail(behind.sub, behind.log);
         self.live_now(behind.log, behind.topic, held);
         let log = &self.logs[behind.log];
         let state = State::Live {
@@ -294,17 +295,21 @@ impl Gateway {
     pub(super) fn forget(&mut self, key: SubKey, out: &mut GatewayEffects) {
         let sub = self.subs[key];
         self.sessions[sub.session].take(&self.subs, key);
-        self.logs[sub.log].tail.returned.remove(&key);
-        if let Some(behind) = sub.behind() {
-            self.leave(behind, out);
-            self.release_want(behind);
-            self.behind.remove(behind);
-        } else {
-            self.logs[sub.log].tail.unlink(&mut self.subs, key);
-            self.settle_want(sub.log, sub.topic());
+        let mut logs = self.live_parts(key);
+        for log in &logs {
+            self.leave_tail(key, *log);
+            self.settle_want(*log, sub.topic());
+        }
+        for part in self.late_parts(key) {
+            self.leave(part, out);
+            self.release_want(part);
+            logs.push(self.take_late(part).log);
         }
         self.subs.remove(key);
-        self.rest_tail(sub.log, out);
+        for log in logs {
+            self.logs[log].tail.returned.remove(&key);
+            self.rest_tail(log, out);
+        }
         self.unpark(sub.session, out);
     }
 
@@ -318,7 +323,7 @@ impl Gateway {
     /// Ends every subscription of a log whose namespace is deleted.
     pub(super) fn fail_subscribers(&mut self, log: LogKey, out: &mut GatewayEffects) {
         let namespace = self.logs[log].id.namespace;
-        let mut subs = self.logs[log].tail.everyone(&self.subs);
+        let mut subs = self.logs.lane(log).everyone(&self.subs);
         let behind = self.behind.of_log(log);
         subs.extend(behind.iter().map(|key| self.behind[*key].sub));
         for key in subs {

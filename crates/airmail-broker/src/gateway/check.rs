@@ -54,8 +54,7 @@ impl Gateway {
             self.check_order(&self.logs[key]);
             live += self.logs[key].tail.live;
         }
-        let (behind, all) = (self.behind.len(), self.subs.len());
-        assert_eq!(live + behind, all, "one_state: live and behind, of all");
+        self.check_parts(live);
         let mut counts = Counts::default();
         for (key, sub) in self.subs.iter() {
             self.check_subscription(key, sub, &mut counts);
@@ -75,29 +74,58 @@ impl Gateway {
         self.check_gates();
     }
 
+    /// Asserts that each subscription has a part, and that there are no others than theirs.
+    fn check_parts(&self, live: usize) {
+        let (mut found, mut with_records) = ((0, 0), 0);
+        for (key, sub) in self.subs.iter() {
+            let (at_tails, behind) = (self.live_parts(key).len(), self.late_parts(key).len());
+            assert!(at_tails + behind > 0, "one_state: {sub:?} has no part");
+            found = (found.0 + at_tails, found.1 + behind);
+            with_records += usize::from(behind > 0);
+        }
+        let known = (live, self.behind.len());
+        assert_eq!(known, found, "one_state: live and behind, of all");
+        let known = self.behind.subscriptions;
+        assert_eq!(known, with_records, "one_state: subscriptions behind");
+    }
+
     /// Asserts that a subscription is where it belongs, and counts it.
     fn check_subscription(&self, key: SubKey, sub: &Subscription, counts: &mut Counts) {
         let session = &self.sessions[sub.session];
         let found = session.find(&self.subs, sub.id);
         assert_eq!(found, Some(key), "numbers: {sub:?} of {:?}", session.id);
         counts.sessions.entry(sub.session).or_default().all += 1;
-        let of_log = counts.logs.entry(sub.log).or_default();
-        let is_returned = self.logs[sub.log].tail.returned.contains(&key);
-        of_log.returned += usize::from(is_returned);
-        match sub.behind() {
-            Some(behind) => assert_eq!(self.behind[behind].sub, key, "one_state: {sub:?}"),
-            None => {
-                self.check_live(key, sub);
-                *of_log.live.entry(sub.session).or_default() += 1;
-            }
+        let mut logs = self.live_parts(key);
+        for log in &logs {
+            let live = &mut counts.logs.entry(*log).or_default().live;
+            *live.entry(sub.session).or_default() += 1;
+            let range = self.logs[*log].tail.ranges.get(&sub.session);
+            assert!(
+                range.is_some_and(|range| range.live > 0),
+                "ranges: {sub:?} is live, on {range:?}"
+            );
+        }
+        if sub.is_live() {
+            self.check_listed(key, sub);
+        }
+        for part in self.late_parts(key) {
+            assert_eq!(self.behind[part].sub, key, "one_state: {sub:?}");
+            logs.push(self.behind[part].log);
+        }
+        for (n, log) in logs.iter().enumerate() {
+            assert!(!logs[..n].contains(log), "one_state: {sub:?} on {logs:?}");
+            let is_returned = self.logs[*log].tail.returned.contains(&key);
+            counts.logs.entry(*log).or_default().returned += usize::from(is_returned);
         }
     }
 
-    /// Asserts that a live subscription is in the list of its topic at its log's tail, and counted.
-    fn check_live(&self, key: SubKey, sub: &Subscription) {
-        let (topic, tail) = (sub.topic(), &self.logs[sub.log].tail);
+    /// Asserts that a live subscription is in the list of its topic at its tail.
+    fn check_listed(&self, key: SubKey, sub: &Subscription) {
+        let (topic, tail) = (sub.topic(), &self.logs.tails[sub.tail()]);
         let (before, after) = (self.neighbour(sub.before), self.neighbour(sub.after));
-        let is_in_list = |other: &Subscription| other.log == sub.log && other.is_of(topic);
+        let is_in_list = |other: &Subscription| {
+            other.is_live() && other.tail() == sub.tail() && other.is_of(topic)
+        };
         assert!(
             before.is_none_or(|other| other.after == key && is_in_list(other)),
             "one_state: {sub:?} comes after {before:?}"
@@ -106,15 +134,10 @@ impl Gateway {
             after.is_none_or(|other| other.before == key && is_in_list(other)),
             "one_state: {sub:?} comes before {after:?}"
         );
-        let first = tail.subscribers(&self.subs, topic).next();
+        let first = tail.listed(&self.subs, topic).next();
         assert!(
             before.is_some() || first == Some(key),
             "one_state: {sub:?} is the first of its topic, and the tail has {first:?}"
-        );
-        let range = tail.ranges.get(&sub.session);
-        assert!(
-            range.is_some_and(|range| range.live > 0),
-            "ranges: {sub:?} is live, on {range:?}"
         );
     }
 
@@ -191,7 +214,10 @@ impl Gateway {
 
     fn check_behind(&self, key: BehindKey, behind: &Behind) {
         let sub = &self.subs[behind.sub];
-        assert_eq!(sub.behind(), Some(key), "one_state: {behind:?}");
+        assert!(
+            sub.behind() == Some(key) || self.behind.aside(behind.sub) == Some(key),
+            "one_state: {behind:?}"
+        );
         assert!(behind.told <= behind.at, "told: {behind:?}");
         let is_located = !matches!(
             behind.state,
@@ -241,6 +267,8 @@ impl Gateway {
     fn check_tail(&self, key: LogKey) {
         let log = &self.logs[key];
         let (id, tail) = (log.id, &log.tail);
+        let of_lane = self.logs.tails[log.at].log(id.lane);
+        assert_eq!(of_lane, Some(key), "tails: of {id}");
         let is_needed = !tail.is_idle();
         assert_eq!(tail.is_attached, is_needed, "attached: the tail of {id}");
         assert!(

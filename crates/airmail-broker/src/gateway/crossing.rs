@@ -45,9 +45,9 @@ impl Gateway {
             return self.send_away(key, out);
         }
         let mut crossing = Vec::new();
-        for sub in self.logs[key].tail.everyone(&self.subs) {
+        for sub in self.logs.lane(key).everyone(&self.subs) {
             let next = self.logs[key].tail.next;
-            let behind = self.take_off_quietly(sub, next);
+            let behind = self.take_off_quietly(sub, key, next);
             // Its client knows it as live.
             self.behind[behind].shown = false;
             crossing.push((behind, before));
@@ -176,7 +176,7 @@ impl Gateway {
     /// Has everybody come again who is on a log.
     fn send_away(&mut self, key: LogKey, out: &mut GatewayEffects) {
         let id = self.logs[key].id;
-        let mut subs = self.logs[key].tail.everyone(&self.subs);
+        let mut subs = self.logs.lane(key).everyone(&self.subs);
         let behind = self.behind.of_log(key).into_iter();
         subs.extend(behind.map(|key| self.behind[key].sub));
         for sub in subs {

@@ -103,9 +103,9 @@ impl Gateway {
         self.wake_timed(key, stored, out);
         self.wake(key, stored.extent.last, out);
         let mut matches = std::mem::take(&mut self.live.matches);
-        let tail = &self.logs[key].tail;
+        let lane = self.logs.lane(key);
         for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
-            let found = tail.subscribers(&self.subs, topic);
+            let found = lane.subscribers(&self.subs, topic);
             matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
         }
         matches.sort_unstable();
@@ -138,7 +138,7 @@ impl Gateway {
         };
         if !self.may_deliver(session) {
             for (_, _, sub) in group {
-                self.detach(*sub, fanout.stored.extent.first, out);
+                self.detach(*sub, fanout.log, fanout.stored.extent.first, out);
             }
             return;
         }
@@ -153,7 +153,7 @@ impl Gateway {
             bug!("{session:?} is live on {} and has no range", fanout.id);
             // Read for from here on, nobody misses anything.
             for (_, _, sub) in group {
-                self.detach(*sub, stored.extent.first, out);
+                self.detach(*sub, fanout.log, stored.extent.first, out);
             }
             return;
         };
@@ -264,17 +264,17 @@ impl Gateway {
         }
     }
 
-    /// Takes a live subscription off the tail, at `at`, to be read for.
-    fn detach(&mut self, key: SubKey, at: Sequence, out: &mut GatewayEffects) {
-        let behind = self.take_off(key, at, false, out);
+    /// Takes a live subscription off a log's tail, at `at`, to be read for.
+    fn detach(&mut self, key: SubKey, log: LogKey, at: Sequence, out: &mut GatewayEffects) {
+        let behind = self.take_off((key, log), at, false, out);
         self.stats.detached += 1;
         self.follow(behind, out);
     }
 
-    /// Takes a live subscription off the tail, at `at`, and tells its client so. It waits for nothing yet.
+    /// Takes a live subscription off a log's tail, at `at`, and tells its client so. It waits for nothing yet.
     pub(super) fn take_off(
         &mut self,
-        key: SubKey,
+        (key, log): (SubKey, LogKey),
         at: Sequence,
         resumed: bool,
         out: &mut GatewayEffects,
@@ -283,12 +283,12 @@ impl Gateway {
         let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
         #[cfg(feature = "sabotage")]
         let at = at.plus(further);
-        let behind = self.take_off_quietly(key, at);
+        let behind = self.take_off_quietly(key, log, at);
         #[cfg(feature = "sabotage")]
         if further > 0 {
             self.behind[behind].told = at;
         }
-        let log = &self.logs[self.behind[behind].log];
+        let log = &self.logs[log];
         let state = State::Detached {
             log: log.id,
             incarnation: log.incarnation,
@@ -300,18 +300,18 @@ impl Gateway {
         behind
     }
 
-    /// Takes a live subscription off the tail, at `at`. It waits for nothing yet, and its client is told nothing.
-    pub(super) fn take_off_quietly(&mut self, key: SubKey, at: Sequence) -> BehindKey {
+    /// Takes a live subscription off a log's tail, at `at`. It waits for nothing yet, and its client is told nothing.
+    pub(super) fn take_off_quietly(&mut self, key: SubKey, log: LogKey, at: Sequence) -> BehindKey {
         let sub = self.subs[key];
-        let log = &mut self.logs[sub.log];
-        let told = log.tail.ranges.get(&sub.session).map_or(at, |r| r.next);
-        log.tail.unlink(&mut self.subs, key);
-        self.settle_want(sub.log, sub.topic());
+        let range = self.logs[log].tail.ranges.get(&sub.session);
+        let told = range.map_or(at, |range| range.next);
+        self.leave_tail(key, log);
+        self.settle_want(log, sub.topic());
         let ticket = self.behind.ticket();
         let behind = self.behind.insert(Behind {
             sub: key,
             session: sub.session,
-            log: sub.log,
+            log,
             topic: sub.topic(),
             told: told.min(at),
             at,
@@ -325,7 +325,7 @@ impl Gateway {
             ticket,
             state: BehindState::Moving,
         });
-        self.subs[key].set_behind(Some(behind));
+        self.put_late(key, behind);
         behind
     }
 

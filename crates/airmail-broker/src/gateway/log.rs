@@ -4,8 +4,9 @@
 use super::own_stamps::{self, OwnPlace};
 use super::publish_order::PublishOrder;
 use super::succession::Moving;
-use super::tail_subscriptions::Tail;
-use crate::keys::{BehindKey, LogKey};
+use super::tail_lane::TailLane;
+use super::tail_subscriptions::{LaneOfTail, Tails};
+use crate::keys::{BehindKey, LogKey, TailKey};
 use airmail_log::{AppendClock, Capabilities, Dedup};
 use airmail_model::{Holder, Incarnation, LogId, ProducerId, Sequence};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,10 @@ pub(crate) struct GatewayLog {
     pub(crate) id: LogId,
     pub(crate) state: LogState,
     pub(crate) incarnation: Incarnation,
-    pub(crate) tail: Tail,
+    /// Its live end.
+    pub(crate) tail: TailLane,
+    /// The tail that it has in common with the other lanes' logs of its index.
+    pub(crate) at: TailKey,
     /// It has begun a new life since the gateway began: no position of this one can lie beyond its
     /// end but by mistake.
     pub(crate) renewed: bool,
@@ -54,6 +58,7 @@ pub(crate) struct GatewayLogs {
     /// The gateway's own producer, of publishes without one, where these need it.
     pub(crate) own_producer: Option<ProducerId>,
     logs: Vec<Option<Box<GatewayLog>>>,
+    pub(super) tails: Tails,
     by_id: BTreeMap<LogId, LogKey>,
     /// Those of which more is wanted since the last step.
     pub(crate) wanting: BTreeSet<LogKey>,
@@ -75,6 +80,7 @@ impl GatewayLogs {
             never_goes_back: capabilities.seal || !capabilities.many_writers,
             own_producer: own_stamps::producer(capabilities, seed),
             logs: Vec::new(),
+            tails: Tails::default(),
             by_id: BTreeMap::new(),
             wanting: BTreeSet::new(),
             moving: Moving::default(),
@@ -101,11 +107,13 @@ impl GatewayLogs {
     /// Puts a log in that can be used.
     pub(crate) fn insert(&mut self, id: LogId, incarnation: Incarnation) -> LogKey {
         let key = LogKey::new(self.logs.len());
+        let at = self.tails.put(id, key);
         self.logs.push(Some(Box::new(GatewayLog {
             id,
             state: LogState::Open,
             incarnation,
-            tail: Tail::default(),
+            tail: TailLane::default(),
+            at,
             renewed: false,
             renewing: Vec::new(),
             publishes: PublishOrder::default(),
@@ -126,7 +134,17 @@ impl GatewayLogs {
     pub(crate) fn remove(&mut self, key: LogKey) -> Option<Box<GatewayLog>> {
         let log = self.logs.get_mut(key.place())?.take()?;
         self.by_id.remove(&log.id);
+        self.tails.take(log.id, log.at);
         Some(log)
+    }
+
+    /// The lane of a tail that a log is, to find who is live on it.
+    pub(super) fn lane(&self, key: LogKey) -> LaneOfTail<'_> {
+        let log = &self[key];
+        LaneOfTail {
+            tail: &self.tails[log.at],
+            lane: log.id.lane,
+        }
     }
 
     /// A log, unless it is gone.

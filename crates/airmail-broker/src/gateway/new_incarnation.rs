@@ -25,6 +25,9 @@ use airmail_log::{Bounds, Refusal};
 use airmail_model::frame::State;
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, Sequence};
 
+/// A subscription on a log, with its record if it is behind there.
+type Part = (SubKey, Option<BehindKey>);
+
 impl Gateway {
     /// The storage has said how far a log reaches, beyond whose end somebody's position seemed to lie.
     pub(super) fn reach_found(
@@ -89,16 +92,17 @@ impl Gateway {
         let returned = std::mem::take(&mut renewed.tail.returned);
         let waiting = self.take_renewing(log);
         self.stats.renewed += 1;
-        let mut others = self.logs[log].tail.everyone(&self.subs);
+        let live = self.logs.lane(log).everyone(&self.subs).into_iter();
         let behind = self.behind.of_log(log).into_iter();
         let behind = behind.filter(|key| !waiting.contains(key));
-        others.extend(behind.map(|key| self.behind[key].sub));
-        let (back, here): (Vec<SubKey>, Vec<SubKey>) =
-            others.into_iter().partition(|sub| returned.contains(sub));
-        for sub in here {
-            self.resume(sub, out);
+        let behind = behind.map(|key| (self.behind[key].sub, Some(key)));
+        let others = live.map(|sub| (sub, None)).chain(behind);
+        let (back, here): (Vec<Part>, Vec<Part>) =
+            others.partition(|(sub, _)| returned.contains(sub));
+        for part in here {
+            self.resume(part, log, out);
         }
-        for sub in back {
+        for (sub, _) in back {
             let error = self.busy("log").value(id);
             self.end_with(sub, error, out);
         }
@@ -119,12 +123,11 @@ impl Gateway {
     }
 
     /// A subscription goes on in its log's new life.
-    fn resume(&mut self, sub: SubKey, out: &mut GatewayEffects) {
-        let log = self.subs[sub].log;
-        let Some(key) = self.subs[sub].behind() else {
+    fn resume(&mut self, (sub, behind): Part, log: LogKey, out: &mut GatewayEffects) {
+        let Some(key) = behind else {
             // Input: a subscription that is live. The tail stands at its number, and so it goes live again.
             let at = self.logs[log].tail.next;
-            let key = self.take_off(sub, at, true, out);
+            let key = self.take_off((sub, log), at, true, out);
             return self.go_live(key, out);
         };
         let behind = &self.behind[key];

@@ -82,14 +82,14 @@ impl Gateway {
             return false;
         };
         self.logs[key].ended = Some(end);
-        for sub in self.logs[key].tail.everyone(&self.subs) {
+        for sub in self.logs.lane(key).everyone(&self.subs) {
             let next = self.logs[key].tail.next;
             let behind = if why == GapReason::Loss && next < end {
-                let behind = self.take_off(sub, next, false, out);
+                let behind = self.take_off((sub, key), next, false, out);
                 self.tell_gap(behind, next, end.before(), why, out);
                 behind
             } else {
-                self.take_off_quietly(sub, end)
+                self.take_off_quietly(sub, key, end)
             };
             self.behind[behind].at = end;
             self.go_on_behind(behind, out);

@@ -12,12 +12,14 @@ use super::{Gateway, GatewayEffects};
 use crate::access::Action;
 use crate::catalog::{Crossing, Entry};
 use crate::input::SessionId;
-use crate::keys::{BehindKey, LogKey, SessionKey};
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::{Answer, MemberId, Question, ToTower};
 use crate::storage_refusals;
 use airmail_log::{Bounds, Refusal};
 use airmail_model::bug;
-use airmail_model::frame::{GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId};
+use airmail_model::frame::{
+    GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId, Until,
+};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
 
@@ -51,45 +53,23 @@ impl Gateway {
         wanted: Subscribe,
         out: &mut GatewayEffects,
     ) -> Result<(), Error> {
-        let place = self.may_add(session, &wanted)?;
+        let place = self.may_add(session, &wanted, Lane::Normal)?;
         let Place {
             log,
             begin,
             crossing,
             ..
         } = place;
-        let not_before = match wanted.start {
-            Start::Time(time) => Some(time),
-            _ => None,
-        };
         let (id, generation) = (wanted.subscription, wanted.generation);
-        let sub = Subscription::new(wanted.topic, id, generation, session, log);
+        let sub = Subscription::new(wanted.topic, id, generation, session, self.logs[log].at);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
         let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_empty();
         if is_returned && crossing.is_none() && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
-        let ticket = self.behind.ticket();
-        let behind = self.behind.insert(Behind {
-            sub,
-            session,
-            log,
-            topic: wanted.topic,
-            told: Sequence(0),
-            at: Sequence(0),
-            asked_until: wanted.until,
-            is_latest: false,
-            holds_want: false,
-            until: None,
-            not_before,
-            not_after: None,
-            shown: false,
-            ticket,
-            state: BehindState::Locating(begin),
-        });
+        let behind = self.begin_part(sub, log, begin, wanted.until);
         self.behind.cross(behind, crossing);
-        self.subs[sub].set_behind(Some(behind));
         let is_retired = !place.retired.is_empty();
         for (retired, end) in place.retired {
             if retired.next < end {
@@ -108,6 +88,40 @@ impl Gateway {
         Ok(())
     }
 
+    /// Begins a part of a subscription, in a log that it has no part in. It is still to be located.
+    pub(super) fn begin_part(
+        &mut self,
+        sub: SubKey,
+        log: LogKey,
+        begin: Begin,
+        asked_until: Option<Until>,
+    ) -> BehindKey {
+        let of = &self.subs[sub];
+        let ticket = self.behind.ticket();
+        let part = self.behind.insert(Behind {
+            sub,
+            session: of.session,
+            log,
+            topic: of.topic(),
+            told: Sequence(0),
+            at: Sequence(0),
+            asked_until,
+            is_latest: false,
+            holds_want: false,
+            until: None,
+            not_before: match begin {
+                Begin::Time(time) => Some(time),
+                _ => None,
+            },
+            not_after: None,
+            shown: false,
+            ticket,
+            state: BehindState::Locating(begin),
+        });
+        self.put_late(sub, part);
+        part
+    }
+
     /// Asks the tower about the log of one that is to be located.
     pub(super) fn ask_tower(&self, key: BehindKey, question: Question, out: &mut GatewayEffects) {
         out.tell(ToTower::Ask {
@@ -117,8 +131,13 @@ impl Gateway {
         });
     }
 
-    /// Whether a subscription may be made, and where it begins.
-    fn may_add(&mut self, session: SessionKey, wanted: &Subscribe) -> Result<Place, Error> {
+    /// Whether a subscription may be made, and where it begins in a lane.
+    fn may_add(
+        &mut self,
+        session: SessionKey,
+        wanted: &Subscribe,
+        lane: Lane,
+    ) -> Result<Place, Error> {
         let id = wanted.namespace;
         if id == LogId::SYSTEM.namespace {
             return Err(Error::new(ErrorCode::NamespaceReserved)
@@ -153,22 +172,24 @@ impl Gateway {
                 .field("namespace")
                 .value(id));
         };
-        self.place_of(&entry, wanted)
+        self.place_of(&entry, wanted, lane)
     }
 
-    /// The log in which a subscription begins, and where in it.
-    fn place_of(&mut self, entry: &Entry, wanted: &Subscribe) -> Result<Place, Error> {
+    /// The log of a lane in which a subscription begins, and where in it.
+    fn place_of(&mut self, entry: &Entry, wanted: &Subscribe, lane: Lane) -> Result<Place, Error> {
         let topic = wanted.topic;
-        let oldest = || entry.oldest_kept().log(topic, Lane::Normal);
+        let oldest = || entry.oldest_kept().log(topic, lane);
         let (log, begin) = match &wanted.start {
-            Start::Latest => (self.live_log(entry, topic), Begin::Latest),
+            Start::Latest => (self.live_log(entry, topic, lane), Begin::Latest),
             Start::Earliest => (oldest(), Begin::First { lost: false }),
             Start::Sequence(sequence) => {
                 let at = (*sequence).max(Sequence::FIRST);
-                (self.live_log(entry, topic), Begin::At(at))
+                (self.live_log(entry, topic, lane), Begin::At(at))
             }
             Start::Time(time) => (oldest(), Begin::Time(*time)),
-            Start::Position(position) => return self.place_of_position(entry, wanted, position),
+            Start::Position(position) => {
+                return self.place_of_position(entry, (wanted, position), lane);
+            }
         };
         let log = self.open_log(log)?;
         Ok(Place::within(log, begin))
@@ -191,8 +212,8 @@ impl Gateway {
     fn place_of_position(
         &mut self,
         entry: &Entry,
-        wanted: &Subscribe,
-        position: &Position,
+        (wanted, position): (&Subscribe, &Position),
+        lane: Lane,
     ) -> Result<Place, Error> {
         let invalid = |field: &str| Error::new(ErrorCode::PositionInvalid).field(field);
         if position.namespace != wanted.namespace {
@@ -200,13 +221,10 @@ impl Gateway {
                 .value(position.namespace)
                 .limit(wanted.namespace));
         }
-        let mut logs = entry
-            .maps()
-            .rev()
-            .map(|map| map.log(wanted.topic, Lane::Normal));
+        let mut logs = entry.maps().rev().map(|map| map.log(wanted.topic, lane));
         let found = logs.find_map(|log| position.logs.iter().find(|place| place.log == log));
         let Some(place) = found else {
-            let log = entry.map.log(wanted.topic, Lane::Normal);
+            let log = entry.map.log(wanted.topic, lane);
             return Err(invalid("position.logs")
                 .value(format_args!("{} logs", position.logs.len()))
                 .limit(format_args!("log {log} among them")));

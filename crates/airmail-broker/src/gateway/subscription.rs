@@ -1,13 +1,14 @@
 //! Subscriptions: what is kept of each while it is live.
 //!
-//! 40 bytes and two table places (its session's and its topic's), whatever its state; one that is
-//! behind has a [`super::behind::Behind`] besides. The live subscriptions of a topic form a list
-//! through this table, whose head is in the [`super::tail_subscriptions::Tail`]; one that is not live is in none,
-//! and keeps the key of its record in the links' place.
+//! 40 bytes and two table places (its session's and its topic's), whatever its state and however many lanes
+//! it is live in; a part that is behind has a [`super::behind::Behind`] besides. The live subscriptions of a
+//! topic form a list through this table, whose head is in the [`super::tail_subscriptions::Tail`]; one that is
+//! live in no lane is in none, and keeps the key of a record in the links' place. Where it has another record
+//! that one is known to [`super::parts`].
 
-use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
-use airmail_model::TopicHash;
+use crate::keys::{BehindKey, LiveAt, SessionKey, SubKey, TailKey};
 use airmail_model::frame::{Generation, SubscriptionId};
+use airmail_model::{Lane, TopicHash};
 use slab::Slab;
 
 const _: () = assert!(size_of::<Subscription>() == 40);
@@ -24,9 +25,9 @@ pub(crate) struct Subscription {
     pub(crate) generation: Generation,
     /// The session that has it.
     pub(crate) session: SessionKey,
-    /// Where its topic lives.
-    pub(crate) log: LogKey,
-    /// Neighbours in its topic's list while it is live; else its record, and [`SubKey::BEHIND`].
+    /// The tail where its topic lives, and the lanes in which it is live there.
+    live_at: LiveAt,
+    /// Neighbours in its topic's list while it is live in some lane; else a record, and [`SubKey::BEHIND`].
     pub(crate) before: SubKey,
     pub(crate) after: SubKey,
 }
@@ -38,7 +39,7 @@ impl Subscription {
         id: SubscriptionId,
         generation: Generation,
         session: SessionKey,
-        log: LogKey,
+        tail: TailKey,
     ) -> Subscription {
         let word = |n: u32| (topic.0 >> (32 * n)) as u32;
         Subscription {
@@ -46,13 +47,42 @@ impl Subscription {
             id,
             generation,
             session,
-            log,
+            live_at: LiveAt::not_live(tail),
             before: SubKey::NONE,
             after: SubKey::NONE,
         }
     }
 
-    /// Its record while it is not live.
+    /// The tail where its topic lives: the one at which it is live, or was to become live last.
+    pub(crate) fn tail(&self) -> TailKey {
+        self.live_at.tail()
+    }
+
+    /// Goes to another tail; it is live in no lane.
+    pub(crate) fn set_tail(&mut self, tail: TailKey) {
+        self.live_at = LiveAt::not_live(tail);
+    }
+
+    /// Whether it is live in any lane.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live_at.is_in_any()
+    }
+
+    /// Whether it is live in a lane.
+    pub(crate) fn is_live_in(&self, lane: Lane) -> bool {
+        self.live_at.is_in(lane)
+    }
+
+    /// Becomes live in a lane, or is that no longer.
+    pub(crate) fn set_live_in(&mut self, lane: Lane, is_live: bool) {
+        self.live_at = if is_live {
+            self.live_at.with(lane)
+        } else {
+            self.live_at.without(lane)
+        };
+    }
+
+    /// The record of a part while no part of it is live.
     pub(crate) fn behind(&self) -> Option<BehindKey> {
         (self.after == SubKey::BEHIND).then(|| self.before.to_behind())
     }

@@ -103,14 +103,14 @@ impl SubscriptionsByNumber {
 mod tests {
     use super::super::subscription::Subscription;
     use super::*;
-    use crate::keys::{LogKey, SessionKey};
+    use crate::keys::{SessionKey, TailKey};
     use airmail_model::TopicHash;
     use airmail_model::frame::Generation;
 
     fn put(numbers: &mut SubscriptionsByNumber, subs: &mut Subscriptions, id: u32) -> SubKey {
-        let (session, log) = (SessionKey::new(0), LogKey::new(0));
+        let (session, tail) = (SessionKey::new(0), TailKey::new(0));
         let id = SubscriptionId(id);
-        let sub = Subscription::new(TopicHash(7), id, Generation(1), session, log);
+        let sub = Subscription::new(TopicHash(7), id, Generation(1), session, tail);
         let key = subs.insert(sub);
         numbers.put(subs, key);
         key

@@ -97,8 +97,8 @@ impl Gateway {
             // Input: a log that goes on, or a tail that has not got to its end.
             return;
         };
-        for sub in tail.everyone(&self.subs) {
-            let key = self.take_off_quietly(sub, end);
+        for sub in self.logs.lane(log).everyone(&self.subs) {
+            let key = self.take_off_quietly(sub, log, end);
             self.go_on_behind(key, out);
         }
         let tail = &self.logs[log].tail;
@@ -223,7 +223,9 @@ impl Gateway {
             Sequence(0)
         };
         (behind.told, behind.at) = (at, at);
-        self.subs[sub].log = log;
+        if !self.subs[sub].is_live() {
+            self.subs[sub].set_tail(self.logs[log].at);
+        }
         self.logs[left].tail.returned.remove(&sub);
         if was_told {
             self.tell_detached(key, out);
@@ -242,10 +244,10 @@ impl Gateway {
         (self.logs[key].state == LogState::Open).then_some(key)
     }
 
-    /// The log that takes a topic's publishes, as far as is known here: of the present map, or of one before as long as
-    /// that log is not known to have ended.
-    pub(super) fn live_log(&self, entry: &Entry, topic: TopicHash) -> LogId {
-        let mut log = entry.map.log(topic, Lane::Normal);
+    /// The log that takes a topic's publishes to a lane, as far as is known here: of the present map, or of one
+    /// before as long as that log is not known to have ended.
+    pub(super) fn live_log(&self, entry: &Entry, topic: TopicHash, lane: Lane) -> LogId {
+        let mut log = entry.map.log(topic, lane);
         if self.logs.moving.unsealed(entry.namespace.id).is_none() {
             return log;
         }
@@ -267,7 +269,7 @@ impl Gateway {
         let last = match (behind.asked_until, entry) {
             (Some(Until::Now | Until::Time(_)), Some(entry)) => {
                 // Where that log is not open here, the last before it that is: so each answer leads further on.
-                let mut last = self.live_log(entry, behind.topic);
+                let mut last = self.live_log(entry, behind.topic, here.lane);
                 while last != here && self.find_open(last).is_none() {
                     last = entry.predecessor(last, behind.topic).unwrap_or(here);
                 }

@@ -1,51 +1,25 @@
-//! A tail: where the live subscriptions of one log meet. What the tower gives of the log, once, goes to
-//! every live subscription of every session.
+//! Tails: where the live subscriptions of an index's logs meet, of which each lane has one.
 //!
-//! Ranges are kept for each (session, log) and not for each subscription. A session's range stays
-//! when its last live subscription here ends, so that whichever side counts on, `previous` of the
-//! next delivery is never beyond what the client has accounted for (`ranges`, and `tiling` in the
-//! simulator).
+//! Both lanes carry the same topics, for one map says where a topic lives. So who is live on a topic is kept
+//! once, in one list, however many lanes he is live in; which those are, his record says. What is each lane's
+//! own is kept with its log, as a [`super::tail_lane::TailLane`].
+//!
+//! Invariants:
+//!
+//! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
 
 use super::subscription::Subscriptions;
-use super::wants::TailWants;
-use crate::keys::{BehindKey, SessionKey, SubKey};
-use airmail_log::AppendClock;
-use airmail_model::{AppendTime, Sequence, TopicHash};
-use hashbrown::{HashSet, HashTable};
-use std::collections::BTreeSet;
-use std::collections::btree_map::{BTreeMap, Entry};
+use crate::keys::{LogKey, SubKey, TailKey};
+use airmail_model::{Lane, LogId, LogIndex, NamespaceId, TopicHash};
+use hashbrown::HashTable;
+use slab::Slab;
+use std::collections::BTreeMap;
 
-/// One session's live range of one log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    /// The first number not yet told.
-    pub(crate) next: Sequence,
-    /// Live subscriptions on it.
-    pub(crate) live: u32,
-}
-
-/// The tail of a log, and who is there.
+/// Topics of the logs of one index, and who is live on each.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    /// The tower gives the log from `next` on: somebody is there.
-    pub(crate) is_attached: bool,
-    /// Number of the attachment, counting all so far.
-    pub(crate) generation: u64,
-    /// The first number that the tower has not given. Means nothing while not attached.
-    pub(crate) next: Sequence,
-    /// Live subscriptions here.
-    pub(crate) live: usize,
-    /// Ranges, by session.
-    pub(crate) ranges: BTreeMap<SessionKey, Range>,
-    /// Subscriptions that go live when the tail gets to their number.
-    pub(crate) waiting: BTreeSet<(Sequence, BehindKey)>,
-    /// Subscriptions that go live with the first batch behind which nothing from before their time can come.
-    pub(crate) timed: BTreeSet<(AppendTime, BehindKey)>,
-    /// Subscriptions that began at a position of the log's present life, live or not, until it
-    /// begins another: only looked up, never walked.
-    pub(crate) returned: HashSet<SubKey>,
-    /// Topics on their way to be wanted of the tower, and from it.
-    pub(crate) wants: TailWants,
+    /// The logs, by lane, as far as they are known.
+    logs: [Option<LogKey>; Lane::ALL.len()],
     /// The first subscription of each topic's list.
     topics: HashTable<SubKey>,
 }
@@ -56,16 +30,14 @@ fn hash(topic: TopicHash) -> u64 {
 }
 
 impl Tail {
-    /// Whether nobody needs what the tower gives.
-    pub(crate) fn is_idle(&self) -> bool {
-        let nobody_waits = self.waiting.is_empty() && self.timed.is_empty();
-        self.live == 0 && nobody_waits && self.wants.holds == 0
+    /// The log of a lane.
+    pub(crate) fn log(&self, lane: Lane) -> Option<LogKey> {
+        self.logs[lane as usize]
     }
 
-    /// Puts a subscription at the head of its topic's list, and on its session's range; `true` if
-    /// the session had none here before.
-    pub(crate) fn link(&mut self, subs: &mut Subscriptions, key: SubKey) -> bool {
-        let (topic, session) = (subs[key].topic(), subs[key].session);
+    /// Puts a subscription at the head of its topic's list, where it is not yet.
+    pub(crate) fn link(&mut self, subs: &mut Subscriptions, key: SubKey) {
+        let topic = subs[key].topic();
         let found = self
             .topics
             .find_mut(hash(topic), |head| subs[*head].is_of(topic));
@@ -77,21 +49,9 @@ impl Tail {
             let rehash = |head: &SubKey| hash(subs[*head].topic());
             self.topics.insert_unique(hash(topic), key, rehash);
         }
-        self.live += 1;
-        match self.ranges.entry(session) {
-            Entry::Occupied(mut range) => {
-                range.get_mut().live += 1;
-                false
-            }
-            Entry::Vacant(place) => {
-                let next = self.next;
-                place.insert(Range { next, live: 1 });
-                true
-            }
-        }
     }
 
-    /// Takes a subscription out of its topic's list and off its session's range.
+    /// Takes a subscription out of its topic's list.
     pub(crate) fn unlink(&mut self, subs: &mut Subscriptions, key: SubKey) {
         let sub = subs[key];
         if sub.after != SubKey::NONE {
@@ -112,14 +72,10 @@ impl Tail {
             subs[sub.before].after = sub.after;
         }
         (subs[key].before, subs[key].after) = (SubKey::NONE, SubKey::NONE);
-        if let Some(range) = self.ranges.get_mut(&sub.session) {
-            range.live -= 1;
-        }
-        self.live -= 1;
     }
 
-    /// The live subscriptions of a topic, newest first.
-    pub(crate) fn subscribers<'a>(
+    /// The subscriptions on a topic's list, newest first, in whichever lanes they are live.
+    pub(crate) fn listed<'a>(
         &self,
         subs: &'a Subscriptions,
         topic: TopicHash,
@@ -133,59 +89,108 @@ impl Tail {
         })
     }
 
-    /// Whether a topic has live subscriptions.
-    pub(crate) fn has_live(&self, subs: &Subscriptions, topic: TopicHash) -> bool {
-        self.subscribers(subs, topic).next().is_some()
+    /// The subscriptions of a topic that are live in a lane, newest first.
+    pub(crate) fn subscribers<'a>(
+        &self,
+        subs: &'a Subscriptions,
+        topic: TopicHash,
+        lane: Lane,
+    ) -> impl Iterator<Item = SubKey> + use<'a> {
+        let listed = self.listed(subs, topic);
+        listed.filter(move |key| subs[*key].is_live_in(lane))
     }
 
-    /// Every topic with live subscriptions.
-    pub(crate) fn live_topics(&self, subs: &Subscriptions) -> Vec<TopicHash> {
-        self.topics.iter().map(|head| subs[*head].topic()).collect()
+    /// Every topic with subscriptions that are live in a lane.
+    fn live_topics(&self, subs: &Subscriptions, lane: Lane) -> Vec<TopicHash> {
+        let topics = self.topics.iter().map(|head| subs[*head].topic());
+        let live = |topic: &TopicHash| self.subscribers(subs, *topic, lane).next().is_some();
+        topics.filter(live).collect()
     }
 
-    /// Every live subscription, in order of key.
-    pub(crate) fn everyone(&self, subs: &Subscriptions) -> Vec<SubKey> {
-        let topics = self.live_topics(subs);
+    /// Every subscription that is live in a lane, in order of key.
+    fn everyone(&self, subs: &Subscriptions, lane: Lane) -> Vec<SubKey> {
+        let topics = self.topics.iter().map(|head| subs[*head].topic());
         let mut all: Vec<SubKey> = topics
-            .into_iter()
-            .flat_map(|topic| self.subscribers(subs, topic))
+            .flat_map(|topic| self.subscribers(subs, topic, lane))
             .collect();
         all.sort_unstable();
         all
     }
+}
 
-    /// Those who wait for a number up to `last`, off the tail.
-    pub(crate) fn wake(&mut self, last: Sequence) -> Option<BehindKey> {
-        let (at, behind) = *self.waiting.first()?;
-        if at > last {
-            return None;
-        }
-        self.waiting.pop_first();
-        Some(behind)
+/// A lane of a tail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneOfTail<'a> {
+    pub(crate) tail: &'a Tail,
+    pub(crate) lane: Lane,
+}
+
+impl LaneOfTail<'_> {
+    /// The live subscriptions of a topic, newest first.
+    pub(crate) fn subscribers<'s>(
+        self,
+        subs: &'s Subscriptions,
+        topic: TopicHash,
+    ) -> impl Iterator<Item = SubKey> + use<'s> {
+        self.tail.subscribers(subs, topic, self.lane)
     }
 
-    /// Those who wait for a time before which nothing can come behind a batch of `appended`, off the tail.
-    pub(crate) fn wake_by_time(
-        &mut self,
-        clock: AppendClock,
-        appended: AppendTime,
-    ) -> Option<BehindKey> {
-        let (time, behind) = *self.timed.first()?;
-        if clock.proof(time) > appended {
-            return None;
-        }
-        self.timed.pop_first();
-        Some(behind)
+    /// Whether a topic has live subscriptions.
+    pub(crate) fn has_live(self, subs: &Subscriptions, topic: TopicHash) -> bool {
+        self.subscribers(subs, topic).next().is_some()
     }
 
-    /// Those who wait for a time that `appended` is not before, and stay at the tail.
-    pub(crate) fn timed_up_to(&self, appended: AppendTime) -> Vec<BehindKey> {
-        let first = self.timed.first();
-        if first.is_none_or(|(time, _)| *time > appended) {
-            return Vec::new();
+    /// Every topic with live subscriptions.
+    pub(crate) fn live_topics(self, subs: &Subscriptions) -> Vec<TopicHash> {
+        self.tail.live_topics(subs, self.lane)
+    }
+
+    /// Every live subscription, in order of key.
+    pub(crate) fn everyone(self, subs: &Subscriptions) -> Vec<SubKey> {
+        self.tail.everyone(subs, self.lane)
+    }
+}
+
+/// Every tail of which a log is known.
+#[derive(Debug, Default)]
+pub(crate) struct Tails {
+    slab: Slab<Tail>,
+    by_index: BTreeMap<(NamespaceId, LogIndex), TailKey>,
+}
+
+impl Tails {
+    /// Takes note of a log; its tail.
+    pub(crate) fn put(&mut self, id: LogId, log: LogKey) -> TailKey {
+        let slab = &mut self.slab;
+        let key = *self
+            .by_index
+            .entry((id.namespace, id.index))
+            .or_insert_with(|| TailKey::new(slab.insert(Tail::default())));
+        self[key].logs[id.lane as usize] = Some(log);
+        key
+    }
+
+    /// Forgets a log, at whose tail nobody is, and with the last one its tail.
+    pub(crate) fn take(&mut self, id: LogId, key: TailKey) {
+        let tail = &mut self[key];
+        tail.logs[id.lane as usize] = None;
+        if tail.logs.iter().all(Option::is_none) {
+            self.by_index.remove(&(id.namespace, id.index));
+            self.slab.remove(key.place());
         }
-        let timed = self.timed.iter();
-        let past = timed.take_while(|(time, _)| *time <= appended);
-        past.map(|(_, behind)| *behind).collect()
+    }
+}
+
+impl std::ops::Index<TailKey> for Tails {
+    type Output = Tail;
+
+    fn index(&self, key: TailKey) -> &Tail {
+        &self.slab[key.place()]
+    }
+}
+
+impl std::ops::IndexMut<TailKey> for Tails {
+    fn index_mut(&mut self, key: TailKey) -> &mut Tail {
+        &mut self.slab[key.place()]
     }
 }

@@ -1,4 +1,5 @@
 //! The gateway alone: clients, tower and catalog are whatever a test says.
 
 mod invariants;
+mod parts;
 mod transcripts;

@@ -161,9 +161,10 @@ impl Gateway {
         if self.config.bug == Some(crate::sabotage::Bug::LiveBeforeEffective) {
             return true;
         }
+        let lane = self.logs.lane(behind.log);
         tail.wants.interest == Interest::All
             || tail.wants.is_given(behind.topic)
-            || tail.has_live(&self.subs, behind.topic)
+            || lane.has_live(&self.subs, behind.topic)
     }
 
     /// Lets a subscription wait until what it wants is given.
@@ -227,13 +228,14 @@ impl Gateway {
 
     /// A live subscription has left a topic, or another has given up its hold on it.
     pub(super) fn settle_want(&mut self, log: LogKey, topic: TopicHash) {
-        let tail = &mut self.logs[log].tail;
-        if tail.wants.interest == Interest::All && tail.wants.topics.is_empty() {
+        let wants = &self.logs[log].tail.wants;
+        if wants.interest == Interest::All && wants.topics.is_empty() {
             return;
         }
-        let is_live = tail.has_live(&self.subs, topic);
-        tail.wants.settle(topic, is_live, self.now.mono);
-        if !tail.wants.idle.is_empty() {
+        let is_live = self.logs.lane(log).has_live(&self.subs, topic);
+        let wants = &mut self.logs[log].tail.wants;
+        wants.settle(topic, is_live, self.now.mono);
+        if !wants.idle.is_empty() {
             let at = self.now.mono.plus(IDLE);
             self.timers.wants.get_or_insert(at);
         }
@@ -303,10 +305,11 @@ impl Gateway {
         for want in wants.topics.values_mut() {
             want.state = WantState::Asked;
         }
-        let mut all = log.tail.live_topics(&self.subs);
+        let mut all = self.logs.lane(key).live_topics(&self.subs);
         all.extend(&held);
         all.sort_unstable();
         all.dedup();
+        let log = &mut self.logs[key];
         let edit = tell_wants(log, &all, true, out);
         if !held.is_empty() {
             log.tail.wants.asked.insert(edit, held);

@@ -9,7 +9,7 @@ use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::transcript::{self, LOG, complaint};
 use airmail_flow::{Shares, SharesSettings};
 use airmail_model::frame::{RequestId, Until};
-use airmail_model::{Mono, Sequence};
+use airmail_model::{Lane, LogId, Mono, Sequence};
 
 /// Client 1 has a subscription that is live, one that is read for, and one that waits for number 9, and
 /// publishes; client 2 has one that waits for credit.
@@ -42,6 +42,11 @@ fn log(gateway: &Gateway) -> LogKey {
 
 fn session(gateway: &Gateway, id: u64) -> SessionKey {
     gateway.sessions.find(SessionId(id)).expect("open")
+}
+
+fn live(gateway: &Gateway) -> SubKey {
+    let mut live = gateway.subs.iter().filter(|(_, sub)| sub.is_live());
+    live.next().expect("one is").0
 }
 
 fn first_behind(gateway: &Gateway) -> BehindKey {
@@ -87,13 +92,28 @@ fn a_broken_state_of_a_subscription_is_complained_of_under_its_name() {
             range.expect("live").live += 1;
         }),
         ("one_state", |g| {
-            let (log, one) = (log(g), session(g, 1));
-            let live = g.subs.iter().find(|(_, sub)| sub.behind().is_none());
-            let live = live.expect("one is").0;
-            let tail = &mut g.logs[log].tail;
-            tail.unlink(&mut g.subs, live);
-            tail.live += 1;
-            tail.ranges.get_mut(&one).expect("live").live += 1;
+            let (at, live) = (g.logs[log(g)].at, live(g));
+            g.logs.tails[at].unlink(&mut g.subs, live);
+        }),
+        ("one_state", |g| {
+            let live = live(g);
+            g.subs[live].set_live_in(Lane::High, true);
+            g.subs[live].set_live_in(Lane::Normal, false);
+        }),
+        ("one_state", |g| {
+            let (live, one) = (live(g), first_behind(g));
+            g.behind.put_aside(live, one);
+        }),
+        ("tails", |g| {
+            let (log, id) = (
+                log(g),
+                LogId {
+                    lane: Lane::High,
+                    ..LOG
+                },
+            );
+            g.logs[log].at = g.logs.tails.put(id, LogKey::new(77));
+            g.logs[log].id = id;
         }),
         ("numbers", |g| {
             let (one, sub) = (session(g, 1), g.subs.iter().next().expect("some").0);

@@ -8,7 +8,7 @@ use crate::access::{AllowAll, Principal};
 use crate::catalog::{Catalog, CommandRefusal, EarlierMap, EarlierState, Entry, LogCut};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
-use crate::link::MemberId;
+use crate::link::{FromTower, MemberId};
 use crate::transcript::{
     CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of, read_extent,
     show_delivered, show_extent,
@@ -147,6 +147,16 @@ impl Driver {
             lines.push(format!("to the catalog: client {} asks to {command}", id.0));
         }
         Some(lines)
+    }
+
+    /// Lets the tower tell something; what comes of it.
+    pub(super) fn told(&mut self, message: FromTower) -> GatewayEffects {
+        let mut out = GatewayEffects::default();
+        let input = GatewayInput::FromTower(message);
+        self.gateway.apply(self.now, input, &mut out);
+        self.gateway.finish_step(self.now, &mut out);
+        self.gateway.check();
+        out
     }
 
     fn remember_members(&mut self) {
