@@ -377,19 +377,20 @@ impl World {
                 generation,
                 state,
             } => {
-                let place = match state {
+                match state {
                     State::Detached { log, next, .. } => {
-                        ((stream, Some((*subscription, *generation)), *log), *next)
+                        let range = (stream, Some((*subscription, *generation)), *log);
+                        self.next.insert(range, *next);
                     }
                     // The range may begin before; nothing it has told is taken back.
-                    State::Live { log, next, .. } => {
-                        let range = (stream, None, *log);
-                        let known = self.next.get(&range).copied().unwrap_or(*next);
-                        (range, known)
+                    State::Live { places } => {
+                        for place in places {
+                            let range = (stream, None, place.log);
+                            self.next.entry(range).or_insert(place.next);
+                        }
                     }
-                    _ => return,
-                };
-                self.next.insert(place.0, place.1);
+                    _ => {}
+                }
             }
         }
     }

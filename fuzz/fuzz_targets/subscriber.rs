@@ -17,6 +17,7 @@ use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
     LogIndex, LogMap, MapEpoch, Message, Mono, NamespaceId, Sequence, TopicName,
 };
+use airmail_model::position::LogPosition;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -218,13 +219,12 @@ impl World {
     /// A node that says that the log has gone back to an earlier life counts anew in that.
     fn stands(&mut self, key: SubscriptionKey, state: &State) {
         assert!(*state != State::Removed);
-        if let State::Live { incarnation, .. } | State::Detached { incarnation, .. } = state
-            && self
-                .told
-                .get(&key)
-                .is_some_and(|(life, _)| life != incarnation)
-        {
-            self.told.remove(&key);
+        let is_last = matches!(state, State::Complete { .. });
+        for place in state.places().iter().filter(|_| !is_last) {
+            let told = self.told.get(&key);
+            if told.is_some_and(|(life, _)| *life != place.incarnation) {
+                self.told.remove(&key);
+            }
         }
     }
 
@@ -293,12 +293,13 @@ fn reply(step: Step) -> Reply {
         } => {
             let (log, incarnation) = (LOG, Incarnation(u64::from(life % 3)));
             let next = Sequence(number(next));
+            let place = LogPosition {
+                log,
+                incarnation,
+                next,
+            };
             let state = match state % 6 {
-                0 | 1 => State::Live {
-                    log,
-                    incarnation,
-                    next,
-                },
+                0 | 1 => State::live(place),
                 2 => State::Detached {
                     log,
                     incarnation,
@@ -306,7 +307,7 @@ fn reply(step: Step) -> Reply {
                     resumed: life % 2 == 1,
                     lost_before: (life % 5 == 4).then(|| Sequence(next.0 + u64::from(life))),
                 },
-                3 => State::Complete { next },
+                3 => State::complete(place),
                 4 => State::Removed,
                 _ if next.0 % 2 == 0 => State::Failed(Error::new(ErrorCode::Overloaded)),
                 _ => State::Failed(Error::new(ErrorCode::NamespaceNotFound)),

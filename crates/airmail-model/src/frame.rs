@@ -20,10 +20,11 @@ pub use nodes::{NODES_TOLD_MAX, News, Nodes, ServingNode};
 use crate::batch::{Batch, Checked};
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::id::{Extent, Incarnation, LogId, NamespaceId, Sequence, TopicHash};
+use crate::id::{Extent, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
-use crate::position::Position;
+use crate::position::{LogPosition, Position};
 use crate::time::AppendTime;
+use smallvec::SmallVec;
 
 /// A publish, by the number its stream gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,18 +153,19 @@ pub enum GapReason {
     Loss,
 }
 
-/// State of a subscription.
+/// Places of a subscription, one for each log, in order of log. As many as there are lanes need no memory of their own.
+pub type Places = SmallVec<[LogPosition; Lane::ALL.len()]>;
+
+/// State of a subscription. One that concerns several logs is told of each: [`State::Live`] of those in which it has come
+/// to that at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Served at the tail: from `next` on by the stream's live range of `log`.
+    /// Served at the tail: from the `next` of each place on by the stream's live range of its log. Of its other logs,
+    /// if it has any, nothing is said.
     Live {
-        /// Its log.
-        log: LogId,
-        /// The log's life.
-        incarnation: Incarnation,
-        /// The first number that the live range covers for it; numbers before it are accounted for.
-        /// The range itself may begin before: records below `next` are not for this subscription.
-        next: Sequence,
+        /// Its logs, at least one. `next` is the first number that the live range covers for it; numbers before it are
+        /// accounted for. The range itself may begin before: records below `next` are not for this subscription.
+        places: Places,
     },
     /// Served behind the tail: on a channel of its own, from `next` on. One in another log than before goes on there, and
     /// all that the one before holds is accounted for.
@@ -183,16 +185,52 @@ pub enum State {
         /// subscription stands.
         lost_before: Option<Sequence>,
     },
-    /// All that [`Subscribe::until`] asked for has been sent; numbers before `next` are accounted
-    /// for.
+    /// All that [`Subscribe::until`] asked for has been sent.
     Complete {
-        /// The first number not asked for.
-        next: Sequence,
+        /// All of its logs. `next` is the first number not asked for; numbers before it are accounted for.
+        places: Places,
     },
     /// Ended at the client's wish.
     Removed,
     /// Ended by the node, or never begun.
     Failed(Error),
+}
+
+impl State {
+    /// Live in one log.
+    #[must_use]
+    pub fn live(place: LogPosition) -> State {
+        State::Live {
+            places: Places::from_iter([place]),
+        }
+    }
+
+    /// Complete, where it had one log.
+    #[must_use]
+    pub fn complete(place: LogPosition) -> State {
+        State::Complete {
+            places: Places::from_iter([place]),
+        }
+    }
+
+    /// The places that it names.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        match self {
+            State::Live { places } | State::Complete { places } => places.clone(),
+            State::Detached {
+                log,
+                incarnation,
+                next,
+                ..
+            } => Places::from_iter([LogPosition {
+                log: *log,
+                incarnation: *incarnation,
+                next: *next,
+            }]),
+            State::Removed | State::Failed(_) => Places::new(),
+        }
+    }
 }
 
 /// A node's messages to a client on a stream.

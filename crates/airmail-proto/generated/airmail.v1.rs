@@ -573,13 +573,17 @@ pub struct Mark {
     #[prost(uint64, tag = "3")]
     pub next: u64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Status {
     #[prost(uint32, tag = "1")]
     pub subscription: u32,
     #[prost(uint32, tag = "2")]
     pub generation: u32,
-    #[prost(oneof = "status::State", tags = "3, 4, 5, 6, 7")]
+    /// With `live` and `complete`: the other logs of which the same is said with this status, as a subscription has a log
+    /// for each lane. A log that is detached is told by a status of its own.
+    #[prost(message, repeated, tag = "9")]
+    pub further: ::prost::alloc::vec::Vec<At>,
+    #[prost(oneof = "status::State", tags = "3, 4, 8, 6, 7")]
     pub state: ::core::option::Option<status::State>,
 }
 /// Nested message and enum types in `Status`.
@@ -590,8 +594,8 @@ pub mod status {
         Live(super::At),
         #[prost(message, tag = "4")]
         Detached(super::At),
-        #[prost(uint64, tag = "5")]
-        Complete(u64),
+        #[prost(message, tag = "8")]
+        Complete(super::At),
         #[prost(bool, tag = "6")]
         Removed(bool),
         #[prost(message, tag = "7")]

@@ -8,6 +8,7 @@ use crate::catalog::Crossing;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;
 use airmail_model::frame::Until;
+use airmail_model::position::LogPosition;
 use airmail_model::{AppendTime, LogId, Sequence, TopicHash};
 use hashbrown::HashMap;
 use slab::Slab;
@@ -30,6 +31,8 @@ pub(crate) enum BehindState {
     AwaitingTail,
     /// It waits until the tower gives its topic at the tail.
     AwaitingWant,
+    /// It has been given all that it asked for, and stands here. Its subscription is complete when its other parts are.
+    Complete(LogPosition),
 }
 
 /// Where a subscription is to begin.
@@ -86,6 +89,13 @@ pub(crate) struct Behind {
     /// another are dropped. Also the time at which it began to wait, in the order of all tickets.
     pub(crate) ticket: u64,
     pub(crate) state: BehindState,
+}
+
+impl Behind {
+    /// Whether it has been given all that it asked for.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.state, BehindState::Complete(_))
+    }
 }
 
 /// Every subscription that is behind.
@@ -167,10 +177,11 @@ impl BehindTable {
         all.map(|(place, behind)| (BehindKey::new(place), behind))
     }
 
-    /// Those of one log, in order of key.
+    /// Those of one log that are not complete, in order of key.
     pub(crate) fn of_log(&self, log: LogKey) -> Vec<BehindKey> {
         let mine = self.iter().filter(|(_, behind)| behind.log == log);
-        mine.map(|(key, _)| key).collect()
+        let here = mine.filter(|(_, behind)| !behind.is_complete());
+        here.map(|(key, _)| key).collect()
     }
 
     /// A ticket later than all before.

@@ -6,7 +6,8 @@ use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::{Follow, ToTower};
 use airmail_log::AppendClock;
-use airmail_model::frame::{Channel, GapReason, Reply, State};
+use airmail_model::frame::{Channel, GapReason, Places, Reply, State};
+use airmail_model::position::LogPosition;
 use airmail_model::{AppendTime, Error, Sequence};
 
 impl Gateway {
@@ -87,7 +88,10 @@ impl Gateway {
         let behind = &self.behind[key];
         let session = &mut self.sessions[behind.session];
         match behind.state {
-            BehindState::Locating(_) | BehindState::Moving | BehindState::AwaitingWant => {}
+            BehindState::Locating(_)
+            | BehindState::Moving
+            | BehindState::AwaitingWant
+            | BehindState::Complete(_) => {}
             BehindState::AwaitingSuccessor(_) => {
                 self.logs[behind.log].waiting.remove(&key);
             }
@@ -222,22 +226,70 @@ impl Gateway {
         self.join_tail(behind.sub, behind.log);
         self.live_now(behind.log, behind.topic, held);
         let log = &self.logs[behind.log];
-        let state = State::Live {
+        let place = LogPosition {
             log: log.id,
             incarnation: log.incarnation,
             next: at,
         };
         self.stats.rejoined += u64::from(behind.shown);
-        self.tell_status(behind.sub, state, out);
+        self.tell_live_at(behind.sub, place, out);
     }
 
-    /// Ends one to which all has been given that it asked for, up to `next`.
+    /// Tells a subscription's client that it is live in a log; with what the client was told last, if that is the same
+    /// of another log.
+    fn tell_live_at(&mut self, key: SubKey, place: LogPosition, out: &mut GatewayEffects) {
+        let sub = &self.subs[key];
+        let id = self.sessions[sub.session].id;
+        match out.replies.last_mut() {
+            // Behind other replies it would come before these.
+            Some((
+                session,
+                Reply::Status {
+                    subscription,
+                    generation,
+                    state: State::Live { places },
+                },
+            )) if *session == id
+                && (*subscription, *generation) == (sub.id, sub.generation)
+                && places.iter().all(|told| told.log != place.log) =>
+            {
+                places.push(place);
+                places.sort_unstable_by_key(|place| place.log);
+            }
+            _ => self.tell_status(key, State::live(place), out),
+        }
+    }
+
+    /// Ends a part to which all has been given that it asked for, up to `next`; with the last one its subscription.
     pub(super) fn complete(&mut self, key: BehindKey, next: Sequence, out: &mut GatewayEffects) {
         self.lift(key);
         self.tell_progress(key, next, out);
-        let sub = self.behind[key].sub;
-        self.tell_status(sub, State::Complete { next }, out);
-        self.forget(sub, out);
+        let life = self.behind.crossing(key).map(|of| of.life);
+        let behind = &mut self.behind[key];
+        let (sub, session, log) = (behind.sub, behind.session, behind.log);
+        let of = &self.logs[log];
+        behind.state = BehindState::Complete(LogPosition {
+            log: of.id,
+            incarnation: life.unwrap_or(of.incarnation),
+            next,
+        });
+        let parts = self.late_parts(sub);
+        let complete = parts
+            .iter()
+            .filter_map(|part| match self.behind[*part].state {
+                BehindState::Complete(place) => Some(place),
+                _ => None,
+            });
+        let mut places: Places = complete.collect();
+        if places.len() == parts.len() {
+            places.sort_unstable_by_key(|place| place.log);
+            self.tell_status(sub, State::Complete { places }, out);
+            return self.forget(sub, out);
+        }
+        self.release_want(key);
+        self.logs[log].tail.returned.remove(&sub);
+        self.rest_tail(log, out);
+        self.unpark(session, out);
     }
 
     /// Has the tower read for one that waits for nothing, or lets it wait for credit first.
@@ -307,8 +359,11 @@ impl Gateway {
         }
         self.subs.remove(key);
         for log in logs {
-            self.logs[log].tail.returned.remove(&key);
-            self.rest_tail(log, out);
+            // A part that was complete may have outlived its log.
+            if let Some(of) = self.logs.get_mut(log) {
+                of.tail.returned.remove(&key);
+                self.rest_tail(log, out);
+            }
         }
         self.unpark(sub.session, out);
     }

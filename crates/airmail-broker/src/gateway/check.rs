@@ -109,8 +109,9 @@ impl Gateway {
             self.check_listed(key, sub);
         }
         for part in self.late_parts(key) {
-            assert_eq!(self.behind[part].sub, key, "one_state: {sub:?}");
-            logs.push(self.behind[part].log);
+            let behind = &self.behind[part];
+            assert_eq!(behind.sub, key, "one_state: {sub:?}");
+            logs.extend((!behind.is_complete()).then_some(behind.log));
         }
         for (n, log) in logs.iter().enumerate() {
             assert!(!logs[..n].contains(log), "one_state: {sub:?} on {logs:?}");
@@ -227,6 +228,12 @@ impl Gateway {
             !is_located || behind.asked_until.is_none(),
             "located: the end of {behind:?} was not found"
         );
+        if behind.is_complete() {
+            let mut parts = self.late_parts(behind.sub).into_iter();
+            let goes_on = parts.any(|part| !self.behind[part].is_complete());
+            assert!(goes_on, "one_state: {behind:?}, and the last one");
+            return;
+        }
         let tail = &self.logs[behind.log].tail;
         match behind.state {
             BehindState::Moving => panic!("one_state: {behind:?} waits for nothing"),
@@ -260,7 +267,7 @@ impl Gateway {
                     log.id
                 );
             }
-            BehindState::Locating(_) | BehindState::Reading => {}
+            BehindState::Locating(_) | BehindState::Reading | BehindState::Complete(_) => {}
         }
     }
 

@@ -5,6 +5,7 @@ use airmail_model::frame::{
     Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Generation, Refused,
     Reply, Start, State, SubscriptionId,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
 use std::collections::BTreeMap;
 
@@ -238,15 +239,18 @@ impl Client {
         if generation != sub.generation {
             return;
         }
-        if let State::Live { next, .. } | State::Detached { next, .. } = state {
-            sub.first.get_or_insert(next);
+        let is_end = matches!(state, State::Complete { .. });
+        if let Some(place) = state.places().first().filter(|_| !is_end) {
+            sub.first.get_or_insert(place.next);
         }
         match state {
-            State::Live {
-                log,
-                incarnation,
-                next,
-            } => {
+            State::Live { places } => {
+                assert_eq!(places.len(), 1, "a lane that nobody opens");
+                let LogPosition {
+                    log,
+                    incarnation,
+                    next,
+                } = places[0];
                 sub.history.push("live");
                 assert_ne!(sub.mode, Mode::Live(log), "live twice");
                 if let Some(own) = sub.next {
@@ -270,9 +274,10 @@ impl Client {
                 sub.incarnation = incarnation;
                 sub.mode = Mode::Detached;
             }
-            State::Complete { next } => {
+            State::Complete { places } => {
                 sub.history.push("complete");
-                assert_eq!(sub.next, Some(next), "complete, but not all accounted for");
+                let next = places.first().map(|place| place.next);
+                assert_eq!(sub.next, next, "complete, but not all accounted for");
                 sub.mode = Mode::Complete;
             }
             State::Removed | State::Failed(_) => {

@@ -6,12 +6,13 @@ use crate::hello::{alive_from_proto, nodes_from_proto, welcome_from_proto};
 use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, GapReason, Generation, News, Reply, State, SubscriptionId,
-    Welcome,
+    Channel, Delivered, Delivery, GapReason, Generation, News, Places, Reply, State,
+    SubscriptionId, Welcome,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
-    Sequence,
+    Sequence, bug,
 };
 use bytes::Bytes;
 
@@ -111,21 +112,27 @@ pub fn gap_to_proto(
 
 /// A place in a log, in one of its lives, as a message; `epoch` is that of the namespace's map.
 #[must_use]
-pub fn place_to_proto(
-    log: LogId,
-    incarnation: Incarnation,
-    next: Sequence,
-    epoch: MapEpoch,
-) -> v1::At {
+pub fn place_to_proto(place: LogPosition, epoch: MapEpoch) -> v1::At {
+    let position = position_of(place.log, place.incarnation, epoch, place.next);
     v1::At {
-        log: Some(log_to_proto(log)),
-        incarnation: incarnation.0,
-        next: next.0,
+        log: Some(log_to_proto(place.log)),
+        incarnation: place.incarnation.0,
+        next: place.next.0,
         epoch: epoch.0,
-        position: position_of(log, incarnation, epoch, next).to_string(),
+        position: position.to_string(),
         resumed: false,
         lost_before: None,
     }
+}
+
+/// The first of a state's places as a message, and the others.
+fn places_to_proto(places: &[LogPosition], epoch: MapEpoch) -> (v1::At, Vec<v1::At>) {
+    let mut all = places.iter().map(|place| place_to_proto(*place, epoch));
+    let first = all.next();
+    if first.is_none() {
+        bug!("a state names no log");
+    }
+    (first.unwrap_or_default(), all.collect())
 }
 
 /// A place in a log from a message: the log, its life, and the epoch of the namespace's map.
@@ -146,25 +153,24 @@ pub fn status_to_proto(
     epoch: MapEpoch,
 ) -> v1::Status {
     use v1::status::State as Wire;
-    let at = |log, incarnation, next| place_to_proto(log, incarnation, next, epoch);
+    let mut further = Vec::new();
+    let mut first = |places: &[LogPosition]| {
+        let (first, others) = places_to_proto(places, epoch);
+        further = others;
+        first
+    };
     let state = match state {
-        State::Live {
-            log,
-            incarnation,
-            next,
-        } => Wire::Live(at(*log, *incarnation, *next)),
+        State::Live { places } => Wire::Live(first(places)),
         State::Detached {
-            log,
-            incarnation,
-            next,
             resumed,
             lost_before,
+            ..
         } => Wire::Detached(v1::At {
             resumed: *resumed,
             lost_before: lost_before.map(|lost| lost.0),
-            ..at(*log, *incarnation, *next)
+            ..first(&state.places())
         }),
-        State::Complete { next } => Wire::Complete(next.0),
+        State::Complete { places } => Wire::Complete(first(places)),
         State::Removed => Wire::Removed(true),
         State::Failed(error) => Wire::Failed(error_to_proto(error)),
     };
@@ -172,6 +178,7 @@ pub fn status_to_proto(
         subscription: subscription.0,
         generation: generation.0,
         state: Some(state),
+        further,
     }
 }
 
@@ -206,9 +213,10 @@ pub fn reply_to_proto(
             generation,
             state,
         } => {
-            let epoch = match state {
-                State::Live { log, .. } | State::Detached { log, .. } => epoch_of(log.namespace),
-                _ => MapEpoch(0),
+            let places = state.places();
+            let epoch = match places.first() {
+                Some(place) => epoch_of(place.log.namespace),
+                None => MapEpoch(0),
             };
             Kind::Status(status_to_proto(*subscription, *generation, state, epoch))
         }
@@ -251,7 +259,7 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
         Kind::Status(status) => Reply::Status {
             subscription: SubscriptionId(status.subscription),
             generation: Generation(status.generation),
-            state: state_from_proto(status.state)?,
+            state: state_from_proto(status.state, &status.further)?,
         },
     }))
 }
@@ -306,13 +314,15 @@ pub fn gap_from_proto(gap: &v1::Gap) -> Result<Reply, Error> {
     })
 }
 
-fn state_from_proto(state: Option<v1::status::State>) -> Result<State, Error> {
+fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Result<State, Error> {
     use v1::status::State as Wire;
+    let places = |first: &v1::At| -> Result<Places, Error> {
+        let all = [first].into_iter().chain(further);
+        all.map(position_from_proto).collect()
+    };
     Ok(match state.ok_or_else(|| absent("status.state"))? {
         Wire::Live(at) => State::Live {
-            log: log_from_proto(at.log.as_ref())?,
-            incarnation: Incarnation(at.incarnation),
-            next: Sequence(at.next),
+            places: places(&at)?,
         },
         Wire::Detached(at) => State::Detached {
             log: log_from_proto(at.log.as_ref())?,
@@ -321,11 +331,19 @@ fn state_from_proto(state: Option<v1::status::State>) -> Result<State, Error> {
             resumed: at.resumed,
             lost_before: at.lost_before.map(Sequence),
         },
-        Wire::Complete(next) => State::Complete {
-            next: Sequence(next),
+        Wire::Complete(at) => State::Complete {
+            places: places(&at)?,
         },
         Wire::Removed(_) => State::Removed,
         Wire::Failed(error) => State::Failed(error_from_proto(&error)),
+    })
+}
+
+fn position_from_proto(at: &v1::At) -> Result<LogPosition, Error> {
+    Ok(LogPosition {
+        log: log_from_proto(at.log.as_ref())?,
+        incarnation: Incarnation(at.incarnation),
+        next: Sequence(at.next),
     })
 }
 

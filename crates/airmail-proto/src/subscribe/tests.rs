@@ -2,6 +2,7 @@ use super::*;
 use crate::message::position_of;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::position::LogPosition;
 use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message};
 use prost::Message as _;
 
@@ -46,11 +47,27 @@ fn every_gap_survives_on_every_channel() {
 #[test]
 fn every_state_survives() {
     let (incarnation, next) = (Incarnation(5), Sequence(8));
+    let place = LogPosition {
+        log: LOG,
+        incarnation,
+        next,
+    };
+    let high = LogId {
+        lane: Lane::High,
+        ..LOG
+    };
+    let both = [
+        place,
+        LogPosition {
+            log: high,
+            incarnation: Incarnation(6),
+            next: Sequence(1),
+        },
+    ];
     let states = [
+        State::live(place),
         State::Live {
-            log: LOG,
-            incarnation,
-            next,
+            places: both.into_iter().collect(),
         },
         State::Detached {
             log: LOG,
@@ -66,7 +83,10 @@ fn every_state_survives() {
             resumed: true,
             lost_before: Some(Sequence(99)),
         },
-        State::Complete { next },
+        State::complete(place),
+        State::Complete {
+            places: both.into_iter().collect(),
+        },
         State::Removed,
         State::Failed(namespace_not_found("nowhere")),
     ];

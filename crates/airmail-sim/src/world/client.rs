@@ -15,6 +15,7 @@ use airmail_client::core::{
     Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
 };
 use airmail_model::frame::{GapReason, Reply, Request, State};
+use airmail_model::position::LogPosition;
 use airmail_model::{ErrorCode, Incarnation, LogId, Position, Sequence, TopicHash};
 use std::collections::BTreeMap;
 
@@ -181,11 +182,11 @@ impl Client {
                     let told = watch.gap(&gap, ledger, spaces, &who)?;
                     census.add(Kind::RestoreTold, u64::from(told));
                 }
-                Event::Status(State::Complete { next }) => {
-                    census.count(Kind::HistoryDone);
-                    self.status(key, &State::Complete { next }, (ledger, census), spaces)?;
+                Event::Status(state) => {
+                    let is_done = matches!(state, State::Complete { .. });
+                    census.add(Kind::HistoryDone, u64::from(is_done));
+                    self.status(key, &state, (ledger, census), spaces)?;
                 }
-                Event::Status(state) => self.status(key, &state, (ledger, census), spaces)?,
             }
         }
         Ok(())
@@ -230,15 +231,16 @@ impl Client {
             return Ok(());
         };
         match state {
-            State::Live { log, next, .. } | State::Detached { log, next, .. } => {
+            State::Live { .. } | State::Detached { .. } => {
                 let is_live = matches!(state, State::Live { .. });
-                let gone_on = watch.stands(
-                    (*log, *next),
-                    (is_live, spaces[watch.space].shrinks),
-                    ledger,
-                );
+                let Some(LogPosition { log, next, .. }) = state.places().first().copied() else {
+                    let detail = format!("client {}: {state:?}", self.number);
+                    return Err(Violation::new("G2 a status names a log", detail));
+                };
+                let gone_on =
+                    watch.stands((log, next), (is_live, spaces[watch.space].shrinks), ledger);
                 gone_on.into_iter().for_each(|kind| census.count(kind));
-                let place = ledger.lines.place(*log, *next);
+                let place = ledger.lines.place(log, next);
                 watch.away = false;
                 if spaces[watch.space].shrinks {
                     watch.begun.get_or_insert(place);
@@ -249,13 +251,14 @@ impl Client {
                         end.answered(ledger, place, &format!("client {}", self.number))?;
                     }
                 }
-                if ledger.lines.of(*log) != watch.log {
+                if ledger.lines.of(log) != watch.log {
                     let detail = format!("client {}: {log} is not {}", self.number, watch.log);
                     return Err(Violation::new("a topic keeps to its log", detail));
                 }
             }
-            State::Complete { next } => {
-                let end = ledger.lines.place(watch.at, *next);
+            State::Complete { places } => {
+                let next = places.first().map_or(Sequence(0), |place| place.next);
+                let end = ledger.lines.place(watch.at, next);
                 if let (Some(asked), From::Number(from)) = (&mut watch.end, &watch.from)
                     && *from <= asked.floor()
                 {

@@ -209,7 +209,11 @@ pub(super) fn brief(reply: &Reply) -> String {
             state,
         } => {
             let state = match state {
-                State::Live { log, next, .. } => format!("live on {log} from {next}"),
+                State::Live { places } => {
+                    let places = places.iter();
+                    let places = places.map(|place| format!("{} from {}", place.log, place.next));
+                    format!("live on {}", places.collect::<Vec<_>>().join(", "))
+                }
                 State::Detached { log, next, .. } => format!("detached on {log} from {next}"),
                 other => format!("{other:?}"),
             };

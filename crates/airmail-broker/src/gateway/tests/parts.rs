@@ -7,7 +7,8 @@ use super::transcripts::Driver;
 use crate::keys::{BehindKey, LogKey, SubKey};
 use crate::link::{Answer, FromTower};
 use crate::transcript::{LOG, NAMESPACE, NEXT, read_stored};
-use airmail_model::frame::{Reply, State};
+use airmail_model::frame::{Reply, State, Until};
+use airmail_model::position::LogPosition;
 use airmail_model::{Incarnation, Lane, LogId, Sequence, TopicName};
 
 const HIGH: LogId = LogId {
@@ -58,8 +59,7 @@ impl Lanes {
     }
 
     fn told(&mut self, message: FromTower) -> Vec<String> {
-        let out = self.0.told(message);
-        brief(&out)
+        brief(&self.0.told([message]))
     }
 
     fn open(&mut self, log: LogId) {
@@ -83,12 +83,16 @@ impl Lanes {
     }
 
     fn located(&mut self, part: BehindKey, end: u64) -> Vec<String> {
-        let member = self.0.gateway.behind.member(part);
-        self.told(FromTower::Answer {
-            member,
+        let answer = self.answer(part, end);
+        self.told(answer)
+    }
+
+    fn answer(&self, part: BehindKey, end: u64) -> FromTower {
+        FromTower::Answer {
+            member: self.0.gateway.behind.member(part),
             end: Sequence(end),
             answer: Answer::End,
-        })
+        }
     }
 
     fn batch(&mut self, log: LogId, records: &str) -> Vec<String> {
@@ -146,6 +150,12 @@ impl Lanes {
     }
 }
 
+/// Places, each as `normal from 5`.
+fn show(places: &[LogPosition], word: &str) -> String {
+    let one = |place: &LogPosition| format!("{} {word} {}", place.log.lane, place.next);
+    places.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 fn brief(out: &GatewayEffects) -> Vec<String> {
     let replies = out.replies.iter().map(|(_, reply)| match reply {
         Reply::Delivery(delivery) => {
@@ -153,7 +163,8 @@ fn brief(out: &GatewayEffects) -> Vec<String> {
             format!("delivery in {lane} ({previous}, {last}]")
         }
         Reply::Status { state, .. } => match state {
-            State::Live { log, next, .. } => format!("live in {} from {next}", log.lane),
+            State::Live { places } => format!("live in {}", show(places, "from")),
+            State::Complete { places } => format!("complete in {}", show(places, "before")),
             State::Detached { log, next, .. } => format!("detached in {} from {next}", log.lane),
             State::Failed(error) => format!("failed: {:?}", error.code()),
             other => format!("{other:?}"),
@@ -238,4 +249,54 @@ fn one_whose_parts_would_be_live_at_two_tails_is_sent_away_for_a_moment() {
     let part = lanes.begin(NEXT);
     assert_eq!(lanes.located(part, 1), ["failed: Overloaded"]);
     assert!(lanes.is_nothing_left());
+}
+
+#[test]
+fn one_status_tells_of_both_lanes_where_it_goes_live_in_them_in_the_same_step() {
+    let mut lanes = Lanes(Driver::new());
+    lanes.step("catalog: there is namespace 1");
+    lanes.step("tower: the log is open, in life 7");
+    lanes.step("client 1 opens with 1000 bytes of credit");
+    lanes.step("client 1 adds subscription 0 of topic a, from latest");
+    let normal = lanes.0.gateway.late_parts(lanes.sub())[0];
+    lanes.open(HIGH);
+    let high = lanes.begin(HIGH);
+    let answers = [lanes.answer(high, 8), lanes.answer(normal, 5)];
+    let told = brief(&lanes.0.told(answers));
+    assert_eq!(told, ["live in normal from 5, high from 8"]);
+}
+
+#[test]
+fn one_with_an_end_is_complete_when_both_parts_are_also_where_a_log_is_gone_by_then() {
+    for is_gone in [false, true] {
+        let mut lanes = Lanes(Driver::new());
+        lanes.step("catalog: there is namespace 1");
+        lanes.step("tower: the log is open, in life 7");
+        lanes.step("client 1 opens with 1000 bytes of credit");
+        lanes.step("client 1 adds subscription 0 of topic a, from number 1 until now");
+        let normal = lanes.0.gateway.late_parts(lanes.sub())[0];
+        lanes.open(HIGH);
+        let (sub, log) = (lanes.sub(), lanes.log(HIGH));
+        let begin = Begin::At(Sequence::FIRST);
+        let gateway = &mut lanes.0.gateway;
+        let high = gateway.begin_part(sub, log, begin, Some(Until::Now));
+        gateway.ask_until(high, begin, &mut GatewayEffects::default());
+        assert_eq!(lanes.located(normal, 3), ["detached in normal from 1"]);
+        assert_eq!(lanes.located(high, 2), ["detached in high from 1"]);
+        let ended = |lanes: &mut Lanes, part, next| {
+            let member = lanes.0.gateway.behind.member(part);
+            let next = Sequence(next);
+            lanes.told(FromTower::Ended { member, next })
+        };
+        let told = ended(&mut lanes, normal, 3);
+        assert!(!told.iter().any(|line| line.starts_with("complete")));
+        if is_gone {
+            lanes.told(FromTower::Closed { log: LOG });
+            lanes.told(FromTower::Gone { log: LOG });
+        }
+        let told = ended(&mut lanes, high, 2);
+        let last = told.last().map(String::as_str);
+        assert_eq!(last, Some("complete in normal before 3, high before 2"));
+        assert!(lanes.is_nothing_left());
+    }
 }

@@ -149,11 +149,13 @@ impl Driver {
         Some(lines)
     }
 
-    /// Lets the tower tell something; what comes of it.
-    pub(super) fn told(&mut self, message: FromTower) -> GatewayEffects {
+    /// Lets the tower tell something in one step; what comes of it.
+    pub(super) fn told(&mut self, messages: impl IntoIterator<Item = FromTower>) -> GatewayEffects {
         let mut out = GatewayEffects::default();
-        let input = GatewayInput::FromTower(message);
-        self.gateway.apply(self.now, input, &mut out);
+        for message in messages {
+            let input = GatewayInput::FromTower(message);
+            self.gateway.apply(self.now, input, &mut out);
+        }
         self.gateway.finish_step(self.now, &mut out);
         self.gateway.check();
         out
@@ -456,9 +458,13 @@ fn show_channel(channel: Channel) -> String {
 
 fn show_state(state: &State) -> String {
     match state {
-        State::Live {
-            incarnation, next, ..
-        } => format!("live from {next} on, in life {}", incarnation.0),
+        State::Live { places } => {
+            let places = places.iter().map(|place| {
+                let (next, life) = (place.next, place.incarnation.0);
+                format!("live from {next} on, in life {life}")
+            });
+            places.collect::<Vec<_>>().join(", and ")
+        }
         State::Detached {
             incarnation,
             next,
@@ -472,7 +478,10 @@ fn show_state(state: &State) -> String {
             let (life, lost) = (incarnation.0, lost.unwrap_or_default());
             format!("detached from {next} on, in life {life}{resumed}{lost}")
         }
-        State::Complete { next } => format!("complete before {next}"),
+        State::Complete { places } => {
+            let places = places.iter().map(|place| place.next.to_string());
+            format!("complete before {}", places.collect::<Vec<_>>().join(", "))
+        }
         State::Removed => "removed".to_owned(),
         State::Failed(error) => format!("ended: {error}"),
     }

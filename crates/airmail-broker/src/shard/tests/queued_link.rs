@@ -320,11 +320,12 @@ impl QueuedLink {
     fn status(&mut self, session: SessionId, id: SubscriptionId, state: &State) {
         let sub = self.subs.get_mut(&id.0).expect("asked for");
         match state {
-            State::Live { next, .. } => {
+            State::Live { places } => {
+                let next = places[0].next;
                 sub.is_live = true;
-                let own = *sub.next.get_or_insert(*next);
-                assert!(*next <= own, "live beyond what was accounted for");
-                self.ranges.entry(session).or_insert(*next);
+                let own = *sub.next.get_or_insert(next);
+                assert!(next <= own, "live beyond what was accounted for");
+                self.ranges.entry(session).or_insert(next);
             }
             State::Detached { next, .. } => {
                 let own = *sub.next.get_or_insert(*next);

@@ -16,19 +16,19 @@ impl Subscriber {
         out: &mut SubscriberOutput,
     ) {
         match state {
-            State::Live {
-                log,
-                incarnation,
-                next,
-            } => {
-                if self.slots[index as usize].mode == Mode::Live {
+            State::Live { ref places } => {
+                let Some(at_node) = places.first().copied() else {
+                    // Input: a node that names no log.
                     return;
-                }
-                let at_node = LogPosition {
+                };
+                let LogPosition {
                     log,
                     incarnation,
                     next,
-                };
+                } = at_node;
+                if self.slots[index as usize].mode == Mode::Live {
+                    return;
+                }
                 if self.reconcile(index, at_node, (false, None), out) < next {
                     // What lies between has never come.
                     return self.resubscribe(index);

@@ -10,6 +10,7 @@ mod transcripts;
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Reply};
+use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, Message, Sequence,
     TopicName,
@@ -178,12 +179,16 @@ fn gap(channel: Channel, previous: u64, last: u64, why: GapReason) -> Reply {
     }
 }
 
-fn live_at(next: u64) -> State {
-    State::Live {
+fn place_at(next: u64) -> LogPosition {
+    LogPosition {
         log: LOG,
         incarnation: LIFE,
         next: Sequence(next),
     }
+}
+
+fn live_at(next: u64) -> State {
+    State::live(place_at(next))
 }
 
 fn detached_at(next: u64) -> State {

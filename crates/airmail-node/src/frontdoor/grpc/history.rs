@@ -11,7 +11,8 @@ use airmail_broker::Principal;
 use airmail_model::frame::{
     Delivered, Delivery, GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId,
 };
-use airmail_model::{Error, Incarnation, LogId, Sequence};
+use airmail_model::position::LogPosition;
+use airmail_model::{Error, LogId};
 use airmail_proto::subscribe::{
     delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
 };
@@ -97,24 +98,20 @@ impl History {
             Reply::Status { ref state, .. } => match state {
                 State::Complete { .. } | State::Removed => Step::End(Ok(())),
                 State::Failed(error) => Step::End(Err(error.clone())),
-                State::Live {
-                    log,
-                    incarnation,
-                    next,
+                State::Live { .. } | State::Detached { .. } => {
+                    let place = state.places().first().copied();
+                    place.map_or(Step::Skip, |place| self.begin(place))
                 }
-                | State::Detached {
-                    log,
-                    incarnation,
-                    next,
-                    ..
-                } => self.begin(*log, *incarnation, *next),
             },
             Reply::Gap { .. } | Reply::Mark { .. } | Reply::Acked { .. } => Step::Skip,
         }
     }
 
     /// Where it begins, for whoever makes positions. Told once for each log that it goes over.
-    fn begin(&mut self, log: LogId, incarnation: Incarnation, next: Sequence) -> Step {
+    fn begin(&mut self, place: LogPosition) -> Step {
+        let LogPosition {
+            log, incarnation, ..
+        } = place;
         if let Format::Plain(plain) = &mut self.format {
             plain.note_life(log, incarnation);
         }
@@ -122,7 +119,7 @@ impl History {
             return Step::Skip;
         }
         let epoch = self.door.epoch_of(log.namespace);
-        Step::Send(Kind::Begin(place_to_proto(log, incarnation, next, epoch)))
+        Step::Send(Kind::Begin(place_to_proto(place, epoch)))
     }
 
     fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {

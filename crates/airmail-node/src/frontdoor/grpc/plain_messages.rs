@@ -7,7 +7,7 @@ use airmail_model::batch::TopicEntry;
 use airmail_model::frame::{
     Channel, Delivery, Generation, Reply, State, Subscribe, SubscriptionId,
 };
-use airmail_model::{Extent, Incarnation, LogId, MapEpoch, NamespaceId, Sequence, TopicHash};
+use airmail_model::{Extent, Incarnation, Lane, LogId, MapEpoch, NamespaceId, Sequence, TopicHash};
 use airmail_proto::message::{Placed, stored_messages};
 use airmail_proto::subscribe::{delivery_to_proto, reply_to_proto};
 use airmail_proto::v1;
@@ -45,8 +45,8 @@ impl Format {
 #[derive(Debug, Default)]
 pub(super) struct PlainMessages {
     topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,
-    /// From which number on each live subscription of a topic wants messages.
-    live: BTreeMap<TopicHash, BTreeMap<(SubscriptionId, Generation), Sequence>>,
+    /// From which number on each live subscription of a topic wants messages of a lane.
+    live: BTreeMap<(TopicHash, Lane), BTreeMap<(SubscriptionId, Generation), Sequence>>,
     lives: BTreeMap<LogId, Incarnation>,
 }
 
@@ -104,7 +104,7 @@ impl PlainMessages {
         };
         let batch = delivery.body.to_batch();
         let messages = stored_messages(&batch, &placed, covers, |topic, number| {
-            self.wants(delivery.channel, topic, number)
+            self.wants(delivery.channel, log.lane, topic, number)
         });
         let messages = v1::StoredMessages { messages };
         v1::Delivery {
@@ -113,11 +113,11 @@ impl PlainMessages {
         }
     }
 
-    fn wants(&self, channel: Channel, topic: TopicEntry<'_>, number: Sequence) -> bool {
+    fn wants(&self, channel: Channel, lane: Lane, topic: TopicEntry<'_>, number: Sequence) -> bool {
         match channel {
             Channel::Live => self
                 .live
-                .get(&topic.hash)
+                .get(&(topic.hash, lane))
                 .is_some_and(|from| from.values().any(|first| *first <= number)),
             Channel::Detached(subscription, generation) => {
                 self.topics.get(&(subscription, generation)) == Some(&topic.hash)
@@ -130,28 +130,34 @@ impl PlainMessages {
             return;
         };
         match state {
-            State::Live {
-                log,
-                incarnation,
-                next,
-            } => {
-                self.lives.insert(*log, *incarnation);
-                self.live.entry(topic).or_default().insert(key, *next);
-                return;
+            State::Live { places } => {
+                for place in places {
+                    self.lives.insert(place.log, place.incarnation);
+                    let live = self.live.entry((topic, place.log.lane)).or_default();
+                    live.insert(key, place.next);
+                }
             }
             State::Detached {
                 log, incarnation, ..
             } => {
                 self.lives.insert(*log, *incarnation);
+                self.leave(key, topic, log.lane);
             }
             State::Complete { .. } | State::Removed | State::Failed(_) => {
                 self.topics.remove(&key);
+                for lane in Lane::ALL {
+                    self.leave(key, topic, lane);
+                }
             }
         }
-        if let Some(from) = self.live.get_mut(&topic) {
+    }
+
+    /// Takes note that a subscription is not live in a lane.
+    fn leave(&mut self, key: (SubscriptionId, Generation), topic: TopicHash, lane: Lane) {
+        if let Some(from) = self.live.get_mut(&(topic, lane)) {
             from.remove(&key);
             if from.is_empty() {
-                self.live.remove(&topic);
+                self.live.remove(&(topic, lane));
             }
         }
     }

@@ -66,11 +66,10 @@ fn a_delivery_of_one_log_reaches_nobody_who_is_live_on_another() {
     };
     driver.status(
         &add,
-        State::Live {
+        State::live(LogPosition {
             log,
-            incarnation: LIFE,
-            next: Sequence(10),
-        },
+            ..place_at(10)
+        }),
     );
     driver.events.clear();
     driver.deliver(Channel::Live, 9, &["a"]);

@@ -187,7 +187,7 @@ fn a_look_into_history_ends_with_complete() {
     assert_eq!(add.until, Some(Until::Now));
     driver.status(&add, detached_at(1));
     driver.deliver(channel_of(&add), 0, &["a"]);
-    driver.status(&add, State::Complete { next: Sequence(2) });
+    driver.status(&add, State::complete(place_at(2)));
     assert!(matches!(
         driver.events[2].1,
         Event::Status(State::Complete { .. })

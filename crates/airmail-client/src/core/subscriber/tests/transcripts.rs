@@ -257,8 +257,8 @@ fn read_state(words: &str) -> Option<State> {
     } else if let Some([next]) = parts("detached from {} on", words) {
         next.parse().ok().map(detached_at)
     } else if let Some([next]) = parts("complete before {}", words) {
-        let next = Sequence(next.parse().ok()?);
-        Some(State::Complete { next })
+        let next = next.parse().ok()?;
+        Some(State::complete(place_at(next)))
     } else {
         let [how] = parts("ended: {}", words)?;
         let (code, delay) = match parts("{}, retry after {} ms", how) {
@@ -309,9 +309,11 @@ fn show_event(name: &str, event: &Event) -> String {
                 last => format!("{first} to {last} are missing ({why})"),
             }
         }
-        Event::Status(State::Live { next, .. }) => format!("live from {next} on"),
+        Event::Status(State::Live { places }) => format!("live from {} on", places[0].next),
         Event::Status(State::Detached { next, .. }) => format!("detached from {next} on"),
-        Event::Status(State::Complete { next }) => format!("complete before {next}"),
+        Event::Status(State::Complete { places }) => {
+            format!("complete before {}", places[0].next)
+        }
         Event::Status(State::Failed(error)) => format!("ended: {}", error.code().name()),
         Event::Status(state) => format!("{state:?}"),
     };
