@@ -1,11 +1,11 @@
 //! The subscriber: tracks which numbers each of a stream's subscriptions has had, so that messages
 //! come once and in order, and requests what is missing.
 //!
-//! A subscription is *unsent*, *requested*, *live* or *detached*. The live ones of a log share one
-//! range, and each detached one has its own ([`airmail_model::frame`] has the rules): a message
-//! whose numbers all lie below `next` is a duplicate and dropped; one that leaves a hole is
+//! A subscription is *unsent* or *requested*, and has a part for each lane, which is *live* or *detached* once the node has
+//! said so. The live parts of a log share one range, and each detached one has its own ([`airmail_model::frame`] has the
+//! rules): a message whose numbers all lie below `next` is a duplicate and dropped; one that leaves a hole is
 //! dropped, and the subscription requested again from `next`, under a new generation. The position
-//! of a live subscription is the later of where it began and the range's `next`, so a delivery
+//! of a live part is the later of where it began and the range's `next`, so a delivery
 //! updates one number, however many subscriptions there are.
 //!
 //! Invariants, which [`Subscriber::check`] and its parts in `check.rs` assert after each step where
@@ -20,7 +20,7 @@
 //!   gave.
 //! - `credit`: the cost of every delivery is given back exactly once: by [`Subscriber::consumed`],
 //!   or at once where nobody got an event.
-//! - `ranges`: those on a live range, and on a topic's list, are exactly the live subscriptions.
+//! - `ranges`: those on a live range, and on a topic's list of a lane, are exactly the live parts.
 //! - `requests`: a subscription that is to be requested is in line, one that was refused for now
 //!   has a time, and without a connection none counts as requested. `numbers`: each is in use by
 //!   one subscription, or free.
@@ -44,11 +44,15 @@ use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::{
-    Error, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position, TopicHash,
+    Error, Extent, Incarnation, Lane, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position,
+    Sequence, TopicHash,
 };
 use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use subscription_slot::{Mode, SubscriptionSlot};
+use subscription_slot::{Mode, Part, PartMode, SubscriptionSlot};
+
+/// Lanes in which a node names a log of every subscription.
+const LANES: [Lane; 1] = [Lane::Normal];
 
 /// Number of requests that one [`Subscriber::poll`] gives, at most.
 const REQUESTS_A_POLL: usize = 4096;
@@ -279,7 +283,9 @@ impl Subscriber {
     fn free_slot(&mut self, index: u32) {
         #[cfg(feature = "sabotage")]
         if self.config.bug == Some(crate::sabotage::Bug::EndedStaysLive) {
-            self.slots[index as usize].mode = Mode::Detached;
+            for lane in Lane::ALL {
+                self.slots[index as usize].set_mode(lane, PartMode::Detached);
+            }
         }
         self.leave_live(index);
         let slot = &mut self.slots[index as usize];
@@ -316,7 +322,7 @@ impl Subscriber {
             self.leave_live(index);
             let slot = &mut self.slots[index as usize];
             if slot.mode != Mode::Free {
-                slot.mode = Mode::Unsent;
+                slot.set_untold(Mode::Unsent);
             }
         }
         self.pending.clear();
@@ -388,7 +394,7 @@ impl Subscriber {
     }
 
     fn request_again(&mut self, index: u32) {
-        self.slots[index as usize].mode = Mode::Unsent;
+        self.slots[index as usize].set_untold(Mode::Unsent);
         self.pending.push_back(PendingRequest::Add(index));
     }
 
@@ -423,10 +429,28 @@ impl Subscriber {
     pub fn position(&self, key: SubscriptionKey) -> Option<Position> {
         let slot = self.slot(key)?;
         let epoch = self.epochs.get(&slot.namespace).copied();
-        let next = match (slot.mode, slot.log_position) {
-            (Mode::Live, Some(at)) => self.live.next(at.log, at.next),
-            _ => slot.next(),
-        };
-        slot.position(epoch.unwrap_or(MapEpoch(1)), next)
+        slot.position(epoch.unwrap_or(MapEpoch(1)), |part| self.next_of(part))
+    }
+
+    /// Gives the first number of a part that is not accounted for.
+    fn next_of(&self, part: &Part) -> Sequence {
+        match part.mode {
+            PartMode::Live => self.live.next(part.at.log, part.at.next),
+            PartMode::Detached | PartMode::Untold => part.at.next,
+        }
+    }
+
+    /// Tells how a subscription stands at the node: live in every log, or behind in some. `None` until each log of it
+    /// has been named since it was requested, or when the key is void.
+    #[must_use]
+    pub fn is_live(&self, key: SubscriptionKey) -> Option<bool> {
+        let slot = self.slot(key)?;
+        let is_named =
+            |lane: &Lane| !slot.is(*lane, PartMode::Untold) && slot.part(*lane).is_some();
+        if !LANES.iter().all(is_named) {
+            return None;
+        }
+        let mut parts = slot.parts.iter().flatten();
+        Some(parts.all(|part| part.mode == PartMode::Live))
     }
 }

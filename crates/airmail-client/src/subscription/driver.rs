@@ -253,8 +253,12 @@ impl SubscriptionDriver {
 
     fn apply_status(&mut self, key: SubscriptionKey, state: State) -> Result<(), Error> {
         match state {
-            State::Live { .. } => self.set_standing(key.index() as usize, Standing::Live),
-            State::Detached { .. } => self.set_standing(key.index() as usize, Standing::Detached),
+            State::Live { .. } | State::Detached { .. } => match self.core.is_live(key) {
+                Some(true) => self.set_standing(key.index() as usize, Standing::Live),
+                Some(false) => self.set_standing(key.index() as usize, Standing::Detached),
+                // Not every log of it has been named; or a connection has been lost since.
+                None => {}
+            },
             State::Complete { .. } | State::Removed => self.ended = true,
             State::Failed(error) => {
                 self.ended = true;

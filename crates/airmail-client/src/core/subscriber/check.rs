@@ -4,18 +4,21 @@
 //! the state. Each assertion begins with the name that the documentation of [`super`] gives the
 //! invariant.
 
-use super::subscription_slot::{Mode, SubscriptionSlot};
+use super::subscription_slot::{Mode, PartMode, SubscriptionSlot};
 use super::{Event, PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
 use airmail_model::frame::{GapReason, Request, Start, State};
 use airmail_model::position::LogPosition;
-use airmail_model::{LogId, TopicHash};
+use airmail_model::{Lane, LogId, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Places of a subscription, by lane.
+type Places = [Option<LogPosition>; Lane::ALL.len()];
 
 /// State before a step, which is compared with the state after it.
 #[derive(Debug)]
 pub(super) struct StateBefore {
-    /// Life and position of the subscription of each slot.
-    positions: Vec<(u32, Option<LogPosition>)>,
+    /// Life and places of the subscription of each slot.
+    positions: Vec<(u32, Places)>,
     /// Number of bytes of this connection's credit that the node does not have.
     credit: u64,
     /// Number of bytes of it that users have not given back.
@@ -88,15 +91,18 @@ impl Subscriber {
             let unused = slot.mode == Mode::Free;
             assert_eq!(unused, free.contains(&index), "numbers: {index}: {slot:?}");
             let start = slot.start.as_deref();
-            let known = match (slot.log_position, start) {
+            let known = match (slot.place(Lane::Normal), start) {
                 (Some(at), Some(Start::Sequence(wanted))) => *wanted == at.next,
                 (Some(_), start) => start.is_none(),
                 (None, start) => start.is_some() != unused,
             };
             assert!(known, "position: {index}: {slot:?}");
-            let stands = matches!(slot.mode, Mode::Live | Mode::Detached);
-            let known = !stands || slot.log_position.is_some();
-            assert!(known, "position: {index}: {slot:?}");
+            let mut parts = slot.parts.iter().flatten();
+            let known = slot.is_requested() || parts.all(|part| part.mode == PartMode::Untold);
+            assert!(known, "requests: {index}: {slot:?}");
+            let mut lanes = Lane::ALL.into_iter();
+            let is_at_home = |lane: Lane| slot.place(lane).is_none_or(|at| at.log.lane == lane);
+            assert!(lanes.all(is_at_home), "position: {index}: {slot:?}");
         }
     }
 
@@ -121,7 +127,7 @@ impl Subscriber {
                     assert!(at, "requests: {index} has no time");
                     assert!(self.connected, "requests: {index} waits without a stream");
                 }
-                Mode::Requested | Mode::Live | Mode::Detached => {
+                Mode::Requested => {
                     assert!(
                         self.connected,
                         "requests: {index} is requested without a stream"
@@ -136,25 +142,27 @@ impl Subscriber {
     /// topic's list, once.
     fn check_ranges(&self) {
         let mut logs: BTreeMap<LogId, usize> = BTreeMap::new();
-        let mut topics: BTreeMap<TopicHash, usize> = BTreeMap::new();
+        let mut topics: BTreeMap<(Lane, TopicHash), usize> = BTreeMap::new();
         for (slot, index) in self.slots.iter().zip(0u32..) {
-            let (Mode::Live, Some(at)) = (slot.mode, slot.log_position) else {
-                // Input: subscriptions that are not live, which have no part in this.
-                continue;
-            };
-            *logs.entry(at.log).or_default() += 1;
-            *topics.entry(slot.topic).or_default() += 1;
-            let listed = self.live.members(slot.topic).iter();
-            let times = listed.filter(|member| **member == index).count();
-            assert_eq!(times, 1, "ranges: {index} on its topic's list");
+            let parts = slot.parts.iter().flatten();
+            for part in parts.filter(|part| part.mode == PartMode::Live) {
+                let log = part.at.log;
+                *logs.entry(log).or_default() += 1;
+                *topics.entry((log.lane, slot.topic)).or_default() += 1;
+                let listed = self.live.members(slot.topic, log.lane).iter();
+                let times = listed.filter(|member| **member == index).count();
+                assert_eq!(times, 1, "ranges: {index} on its topic's list");
+            }
         }
         let ranges = self.live.ranges.iter();
         let ranges: BTreeMap<LogId, usize> =
             ranges.map(|(log, range)| (*log, range.members())).collect();
         assert_eq!(ranges, logs, "ranges: members counted, and there");
-        assert_eq!(self.live.topics(), topics.len(), "ranges: topics listed");
-        for (topic, count) in topics {
-            let listed = self.live.members(topic).len();
+        let listed = Lane::ALL.map(|lane| self.live.topics(lane));
+        let listed: usize = listed.into_iter().sum();
+        assert_eq!(listed, topics.len(), "ranges: topics listed");
+        for ((lane, topic), count) in topics {
+            let listed = self.live.members(topic, lane).len();
             assert_eq!(listed, count, "ranges: live subscriptions of {topic:?}");
         }
     }
@@ -193,17 +201,21 @@ impl Subscriber {
     /// Asserts that positions are kept, and within a life of their log never go back.
     fn check_positions(&self, before: &StateBefore) {
         let now = self.positions();
-        for (index, ((life, was), (lives, is))) in before.positions.iter().zip(now).enumerate() {
-            let (true, Some(was)) = (*life == lives, was) else {
-                // Input: one that has ended meanwhile, or has not been answered before.
-                continue;
-            };
-            let same = |is: &LogPosition| is.log == was.log && is.incarnation == was.incarnation;
-            let kept = is.is_some_and(|is| !same(&is) || is.next >= was.next);
-            assert!(
-                kept,
-                "position: {index} stood at {was:?}, and stands at {is:?}"
-            );
+        for (index, ((life, were), (lives, are))) in before.positions.iter().zip(now).enumerate() {
+            // What has ended meanwhile has another life.
+            for (was, is) in were.iter().zip(are).filter(|_| *life == lives) {
+                let Some(was) = was else {
+                    // Input: a part that has not been told before.
+                    continue;
+                };
+                let same =
+                    |is: &LogPosition| is.log == was.log && is.incarnation == was.incarnation;
+                let kept = is.is_some_and(|is| !same(&is) || is.next >= was.next);
+                assert!(
+                    kept,
+                    "position: {index} stood at {was:?}, and stands at {is:?}"
+                );
+            }
         }
     }
 
@@ -211,20 +223,20 @@ impl Subscriber {
         u64::from(self.credit.returnable) + u64::from(self.credit.with_users)
     }
 
-    fn positions(&self) -> Vec<(u32, Option<LogPosition>)> {
+    fn positions(&self) -> Vec<(u32, Places)> {
         let slots = self.slots.iter();
         slots
-            .map(|slot| (slot.life, self.position_of(slot)))
+            .map(|slot| (slot.life, self.places_of(slot)))
             .collect()
     }
 
-    fn position_of(&self, slot: &SubscriptionSlot) -> Option<LogPosition> {
-        let at = slot.log_position?;
-        let next = match slot.mode {
-            Mode::Live => self.live.next(at.log, at.next),
-            _ => at.next,
-        };
-        Some(LogPosition { next, ..at })
+    fn places_of(&self, slot: &SubscriptionSlot) -> Places {
+        slot.parts.map(|part| {
+            part.map(|part| LogPosition {
+                next: self.next_of(&part),
+                ..part.at
+            })
+        })
     }
 }
 

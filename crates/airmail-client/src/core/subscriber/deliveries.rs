@@ -3,11 +3,11 @@
 
 use super::live_ranges::{Fit, fit};
 use super::received_batch::{ReceivedBatch, Share, Shares};
-use super::subscription_slot::Mode;
+use super::subscription_slot::PartMode;
 use super::{Event, Subscriber, SubscriberOutput};
 use airmail_model::bug;
 use airmail_model::frame::{Channel, Delivery, Generation, SubscriptionId};
-use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Sequence};
+use airmail_model::{AppendTime, Batch, Checked, Incarnation, Lane, LogId, Sequence};
 
 /// A delivery whose batch has been decoded.
 struct DecodedDelivery {
@@ -73,10 +73,11 @@ impl Subscriber {
             Fit::Hole => return self.resubscribe_live(delivery.log),
             Fit::New => range.next = last.plus(1),
         }
+        let lane = delivery.log.lane;
         for (topic, hash) in (0u16..).zip(delivery.batch.topic_hashes()) {
-            for index in self.live.members(hash) {
-                // A topic's members may be on several logs while its log changes.
-                let at = self.slots[*index as usize].log_position;
+            for index in self.live.members(hash, lane) {
+                // A topic's members may be on several logs of a lane while its log changes.
+                let at = self.slots[*index as usize].place(lane);
                 if let Some(at) = at.filter(|at| at.log == delivery.log) {
                     recipients.push(Recipient {
                         index: *index,
@@ -93,24 +94,25 @@ impl Subscriber {
         channel: (SubscriptionId, Generation),
         delivery: &DecodedDelivery,
     ) -> Option<Recipient> {
-        let (index, from) = self.detached_range(channel, delivery.previous, delivery.last)?;
+        let covers = (delivery.previous, delivery.last);
+        let (index, from) = self.detached_range(channel, delivery.log.lane, covers)?;
         let wanted = self.slots[index as usize].topic;
         let mut topics = (0u16..).zip(delivery.batch.topic_hashes());
         let (topic, _) = topics.find(|(_, hash)| *hash == wanted)?;
         Some(Recipient { index, topic, from })
     }
 
-    /// Advances a detached subscription's range; gives its number, and where it stood before.
+    /// Advances the range of a subscription that is detached in a lane; gives its number, and where it stood before.
     pub(super) fn detached_range(
         &mut self,
         channel: (SubscriptionId, Generation),
-        previous: Sequence,
-        last: Sequence,
+        lane: Lane,
+        (previous, last): (Sequence, Sequence),
     ) -> Option<(u32, Sequence)> {
         let index = self.in_force(channel.0, channel.1)?;
         let slot = &mut self.slots[index as usize];
-        let at = slot.log_position.filter(|_| slot.mode == Mode::Detached)?;
-        let next = at.next;
+        let part = slot.part(lane);
+        let next = part.filter(|part| part.mode == PartMode::Detached)?.at.next;
         match fit(next, previous, last) {
             Fit::Duplicate => None,
             Fit::Hole => {
@@ -118,7 +120,7 @@ impl Subscriber {
                 None
             }
             Fit::New => {
-                slot.advance(last.plus(1));
+                slot.advance(lane, last.plus(1));
                 Some((index, next))
             }
         }
@@ -184,7 +186,7 @@ impl Subscriber {
             Shares::ByTopic(shares) => shares.iter().flatten().next(),
         };
         let index = share?.owner.index();
-        let at = self.slots[index as usize].log_position;
+        let at = self.slots[index as usize].place(delivery.log.lane);
         if at.is_none() {
             bug!(
                 "{index} has no position, and is given what ends at {}",

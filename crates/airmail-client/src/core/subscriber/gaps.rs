@@ -4,7 +4,7 @@ use super::live_ranges::{Fit, fit};
 use super::{Event, GapSeen, Subscriber, SubscriberOutput};
 use airmail_model::bug;
 use airmail_model::frame::{GapReason, Generation, SubscriptionId};
-use airmail_model::{Extent, LogId, Sequence};
+use airmail_model::{Extent, Lane, LogId, Sequence};
 
 impl Subscriber {
     /// Advances a live range over numbers that will not come, and tells those on it, unless the
@@ -31,34 +31,35 @@ impl Subscriber {
             return;
         }
         for index in self.live_on(log) {
-            let from = self.slots[index as usize].next().max(next);
-            self.emit_gap(index, from, last, why, out);
+            let from = self.slots[index as usize].next(log.lane).max(next);
+            self.emit_gap((index, log.lane), from, last, why, out);
         }
     }
 
-    /// Advances a detached subscription over numbers that will not come, and tells its user.
+    /// Advances a subscription that is detached in a lane over numbers that will not come, and tells its user.
     pub(super) fn detached_gap(
         &mut self,
         channel: (SubscriptionId, Generation),
-        previous: Sequence,
-        last: Sequence,
+        lane: Lane,
+        (previous, last): (Sequence, Sequence),
         why: GapReason,
         out: &mut SubscriberOutput,
     ) {
-        if let Some((index, next)) = self.detached_range(channel, previous, last) {
-            self.emit_gap(index, next.max(previous.plus(1)), last, why, out);
+        if let Some((index, next)) = self.detached_range(channel, lane, (previous, last)) {
+            let first = next.max(previous.plus(1));
+            self.emit_gap((index, lane), first, last, why, out);
         }
     }
 
     pub(super) fn emit_gap(
         &self,
-        index: u32,
+        (index, lane): (u32, Lane),
         first: Sequence,
         last: Sequence,
         why: GapReason,
         out: &mut SubscriberOutput,
     ) {
-        let Some(at) = self.slots[index as usize].log_position else {
+        let Some(at) = self.slots[index as usize].place(lane) else {
             bug!("{index} has no position, and {first} to {last} will not come");
             return;
         };

@@ -3,7 +3,7 @@
 //! These are exactly the live subscriptions, which [`super::Subscriber::check`] asserts (`ranges`).
 
 use airmail_model::bug;
-use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
+use airmail_model::{Incarnation, Lane, LogId, Sequence, TopicHash};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -67,12 +67,15 @@ impl LiveRange {
     }
 }
 
-/// All live ranges and their subscriptions. The table by topic is only looked up, never iterated,
-/// so its order cannot influence an effect.
+type MembersByTopic = HashMap<TopicHash, Vec<u32>, BuildHasherDefault<TopicHasher>>;
+
+/// All live ranges and their subscriptions. The tables by topic are only looked up, never iterated,
+/// so their order cannot influence an effect.
 #[derive(Debug, Default)]
 pub(super) struct LiveRanges {
     pub(super) ranges: BTreeMap<LogId, LiveRange>,
-    topics: HashMap<TopicHash, Vec<u32>, BuildHasherDefault<TopicHasher>>,
+    /// By lane.
+    topics: [MembersByTopic; Lane::ALL.len()],
 }
 
 impl LiveRanges {
@@ -96,16 +99,18 @@ impl LiveRanges {
         range.next = range.next.min(next);
         range.incarnation = incarnation;
         range.members += 1;
-        self.topics.entry(topic).or_default().push(index);
+        let topics = &mut self.topics[log.lane as usize];
+        topics.entry(topic).or_default().push(index);
     }
 
     /// Removes a subscription; gives the range's `next`.
     pub(super) fn leave(&mut self, log: LogId, topic: TopicHash, index: u32) -> Option<Sequence> {
-        match self.topics.get_mut(&topic) {
+        let topics = &mut self.topics[log.lane as usize];
+        match topics.get_mut(&topic) {
             Some(members) => {
                 members.retain(|member| *member != index);
                 if members.is_empty() {
-                    self.topics.remove(&topic);
+                    topics.remove(&topic);
                 }
             }
             None => bug!("no subscription of {topic:?} is live, and {index} leaves"),
@@ -122,14 +127,15 @@ impl LiveRanges {
         Some(next)
     }
 
-    /// Counts the topics that have live subscriptions.
-    pub(super) fn topics(&self) -> usize {
-        self.topics.len()
+    /// Counts the topics that have live subscriptions in a lane.
+    pub(super) fn topics(&self, lane: Lane) -> usize {
+        self.topics[lane as usize].len()
     }
 
-    /// Lists the subscriptions of a topic, oldest first.
-    pub(super) fn members(&self, topic: TopicHash) -> &[u32] {
-        self.topics.get(&topic).map_or(&[], Vec::as_slice)
+    /// Lists the subscriptions of a topic that are live in a lane, oldest first.
+    pub(super) fn members(&self, topic: TopicHash, lane: Lane) -> &[u32] {
+        let members = self.topics[lane as usize].get(&topic);
+        members.map_or(&[], Vec::as_slice)
     }
 
     /// Gives the position of a member that began at `own`.

@@ -1,10 +1,9 @@
 //! The subscriber's answers to each reply of the node.
 
-use super::subscription_slot::Mode;
+use super::subscription_slot::PartMode;
 use super::{PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
-use airmail_model::bug;
 use airmail_model::frame::{Channel, GapReason, Generation, Reply, SubscriptionId};
-use airmail_model::{LogId, Mono};
+use airmail_model::{Lane, LogId, Mono};
 
 /// Gives the credit that a reply uses up.
 fn cost_of(reply: &Reply) -> u32 {
@@ -36,7 +35,8 @@ impl Subscriber {
             } => match channel {
                 Channel::Live => self.live_gap(log, previous, last, why, out),
                 Channel::Detached(id, generation) => {
-                    self.detached_gap((id, generation), previous, last, why, out);
+                    let channel = (id, generation);
+                    self.detached_gap(channel, log.lane, (previous, last), why, out);
                 }
             },
             Reply::Mark {
@@ -70,8 +70,8 @@ impl Subscriber {
     pub(super) fn live_on(&self, log: LogId) -> Vec<u32> {
         let slots = self.slots.iter().zip(0u32..);
         let on = slots.filter(|(slot, _)| {
-            let same = slot.log_position.is_some_and(|at| at.log == log);
-            slot.mode == Mode::Live && same
+            let part = slot.part(log.lane);
+            part.is_some_and(|part| part.mode == PartMode::Live && part.at.log == log)
         });
         on.map(|(_, index)| index).collect()
     }
@@ -91,19 +91,23 @@ impl Subscriber {
         self.request_again(index);
     }
 
-    /// Takes a subscription off its live range, if it is on one; its position stays.
+    /// Takes a subscription off its live ranges, as far as it is on any; its position stays.
     pub(super) fn leave_live(&mut self, index: u32) {
+        for lane in Lane::ALL {
+            self.leave_live_in(index, lane);
+        }
+    }
+
+    /// Takes a subscription off its live range of a lane, if it is on one; its position stays.
+    pub(super) fn leave_live_in(&mut self, index: u32, lane: Lane) {
         let slot = &mut self.slots[index as usize];
-        if slot.mode != Mode::Live {
+        let Some(part) = slot.part(lane).filter(|part| part.mode == PartMode::Live) else {
+            // Input: a subscription that is not live there.
             return;
-        }
-        match slot.log_position {
-            Some(at) => {
-                let next = self.live.leave(at.log, slot.topic, index);
-                slot.advance(next.unwrap_or(at.next));
-            }
-            None => bug!("{index} is live and has no position"),
-        }
-        slot.mode = Mode::Detached;
+        };
+        let at = part.at;
+        let next = self.live.leave(at.log, slot.topic, index);
+        slot.advance(lane, next.unwrap_or(at.next));
+        slot.set_mode(lane, PartMode::Detached);
     }
 }

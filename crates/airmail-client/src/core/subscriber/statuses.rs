@@ -1,7 +1,7 @@
 //! Statuses: where the node says that a subscription stands, held against the subscription's own
 //! account.
 
-use super::subscription_slot::Mode;
+use super::subscription_slot::{Mode, PartMode};
 use super::{Event, Subscriber, SubscriberOutput};
 use airmail_model::frame::{GapReason, State};
 use airmail_model::position::LogPosition;
@@ -17,26 +17,17 @@ impl Subscriber {
     ) {
         match state {
             State::Live { ref places } => {
-                let Some(at_node) = places.first().copied() else {
-                    // Input: a node that names no log.
-                    return;
-                };
-                let LogPosition {
-                    log,
-                    incarnation,
-                    next,
-                } = at_node;
-                if self.slots[index as usize].mode == Mode::Live {
+                let mut is_news = false;
+                for place in places {
+                    match self.live_at(index, *place, out) {
+                        Some(is_new) => is_news |= is_new,
+                        // What lies between has never come.
+                        None => return self.resubscribe(index),
+                    }
+                }
+                if !is_news {
                     return;
                 }
-                if self.reconcile(index, at_node, (false, None), out) < next {
-                    // What lies between has never come.
-                    return self.resubscribe(index);
-                }
-                self.keep_positions(log, next);
-                let slot = &mut self.slots[index as usize];
-                slot.mode = Mode::Live;
-                self.live.join(log, incarnation, next, slot.topic, index);
             }
             State::Detached {
                 log,
@@ -50,9 +41,9 @@ impl Subscriber {
                     incarnation,
                     next,
                 };
-                self.leave_live(index);
+                self.leave_live_in(index, log.lane);
                 self.reconcile(index, at_node, (resumed, lost_before), out);
-                self.slots[index as usize].mode = Mode::Detached;
+                self.slots[index as usize].set_mode(log.lane, PartMode::Detached);
             }
             State::Complete { .. } => {
                 out.events.push((self.key(index), Event::Status(state)));
@@ -66,6 +57,32 @@ impl Subscriber {
         out.events.push((self.key(index), Event::Status(state)));
     }
 
+    /// Puts a subscription on a log's live range; tells whether it was not there yet. `None`: it lacks what the range has
+    /// told before.
+    fn live_at(
+        &mut self,
+        index: u32,
+        at_node: LogPosition,
+        out: &mut SubscriberOutput,
+    ) -> Option<bool> {
+        let LogPosition {
+            log,
+            incarnation,
+            next,
+        } = at_node;
+        if self.slots[index as usize].is(log.lane, PartMode::Live) {
+            return Some(false);
+        }
+        if self.reconcile(index, at_node, (false, None), out) < next {
+            return None;
+        }
+        self.keep_positions(log, next);
+        let slot = &mut self.slots[index as usize];
+        slot.set_mode(log.lane, PartMode::Live);
+        self.live.join(log, incarnation, next, slot.topic, index);
+        Some(true)
+    }
+
     /// Saves the positions of those on a log's live range, before a newcomer at `next` sets the
     /// range back.
     fn keep_positions(&mut self, log: LogId, next: Sequence) {
@@ -74,7 +91,7 @@ impl Subscriber {
             return;
         }
         for index in self.live_on(log) {
-            self.slots[index as usize].advance(range_next);
+            self.slots[index as usize].advance(log.lane, range_next);
         }
     }
 
@@ -94,12 +111,12 @@ impl Subscriber {
         let own = match old {
             Some(old) if resumed => Some(old.next),
             Some(old) => {
-                slot.log_position = Some(old);
+                slot.set_place(old);
                 let (first, last) = match lost_before {
                     Some(end) => (old.next.min(at_node.next), end.before()),
                     None => (old.next, Sequence::MAX),
                 };
-                self.emit_gap(index, first, last, GapReason::Loss, out);
+                self.emit_gap((index, at_node.log.lane), first, last, GapReason::Loss, out);
                 self.slots[index as usize].expected(at_node.log, at_node.incarnation)
             }
             None => slot.expected(at_node.log, at_node.incarnation),
@@ -115,7 +132,7 @@ impl Subscriber {
             self.leave_live(index);
             let until = now.plus(self.backoff.delay_for(&error));
             self.last_refusal = Some(error);
-            self.slots[index as usize].mode = Mode::RetryAt(until);
+            self.slots[index as usize].set_untold(Mode::RetryAt(until));
             self.retries.insert((until, index));
             return;
         }

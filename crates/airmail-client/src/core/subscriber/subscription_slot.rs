@@ -1,10 +1,14 @@
 //! The state of one subscription on the client's side. Slots are numbered, and used again.
+//!
+//! A subscription has a part for each lane that the node has named a log of, with a place of its own, and is live or
+//! detached in each by itself. A start at a number is one of the normal lane's log.
 
 use super::SubscriptionSpec;
 use airmail_model::frame::{Start, Until};
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Incarnation, LogId, MapEpoch, Mono, NamespaceId, Position, Sequence, TopicHash,
+    AppendTime, Incarnation, Lane, LogId, MapEpoch, Mono, NamespaceId, Position, Sequence,
+    TopicHash,
 };
 
 /// State of a subscription at the node.
@@ -15,14 +19,29 @@ pub(super) enum Mode {
     Free,
     /// Not requested yet.
     Unsent,
-    /// Requested, and no status has come yet.
+    /// Requested: its parts say what the node has told of it since.
     Requested,
+    /// Refused for now: to be requested again at this time.
+    RetryAt(Mono),
+}
+
+/// State of a part at the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartMode {
+    /// Not told since the subscription was requested.
+    Untold,
     /// Live: on the log's live range.
     Live,
     /// Detached: on a range of its own.
     Detached,
-    /// Refused for now: to be requested again at this time.
-    RetryAt(Mono),
+}
+
+/// Part of a subscription: what it is in one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) mode: PartMode,
+    /// Position from which it goes on; for a live part, unless the live range is further.
+    pub(super) at: LogPosition,
 }
 
 /// A subscription, or a slot for one.
@@ -36,11 +55,11 @@ pub(super) struct SubscriptionSlot {
     pub(super) namespace: NamespaceId,
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
-    /// Start that the user gave, until `log_position` is known; a number beyond the log's end until
+    /// Start that the user gave, until the normal lane's part is known; a number beyond its log's end until
     /// the log gets there.
     pub(super) start: Option<Box<Start>>,
-    /// Position from which it goes on; for a live subscription, unless the live range is further.
-    pub(super) log_position: Option<LogPosition>,
+    /// Parts, by lane.
+    pub(super) parts: [Option<Part>; Lane::ALL.len()],
     /// Time before which the user wants no messages.
     pub(super) not_before: Option<AppendTime>,
 }
@@ -57,7 +76,7 @@ impl SubscriptionSlot {
             _ => None,
         };
         self.start = Some(Box::new(spec.start));
-        self.log_position = None;
+        self.parts = Default::default();
     }
 
     /// Ends the subscription, and frees the slot.
@@ -65,47 +84,104 @@ impl SubscriptionSlot {
         self.mode = Mode::Free;
         self.life = self.life.wrapping_add(1);
         self.start = None;
-        self.log_position = None;
+        self.parts = Default::default();
+    }
+
+    /// Waits to be requested, or is requested again; its positions stay.
+    pub(super) fn set_untold(&mut self, mode: Mode) {
+        self.mode = mode;
+        for part in self.parts.iter_mut().flatten() {
+            part.mode = PartMode::Untold;
+        }
     }
 
     /// Tells whether the node knows of it, or will when it reads what has been sent.
     pub(super) fn is_requested(&self) -> bool {
-        matches!(self.mode, Mode::Requested | Mode::Live | Mode::Detached)
+        self.mode == Mode::Requested
+    }
+
+    /// Its part in a lane.
+    pub(super) fn part(&self, lane: Lane) -> Option<&Part> {
+        self.parts[lane as usize].as_ref()
+    }
+
+    fn part_mut(&mut self, lane: Lane) -> Option<&mut Part> {
+        self.parts[lane as usize].as_mut()
+    }
+
+    /// Gives where it stands in a lane, the live range aside.
+    pub(super) fn place(&self, lane: Lane) -> Option<LogPosition> {
+        self.part(lane).map(|part| part.at)
+    }
+
+    /// Tells whether it is live, or detached, in a lane.
+    pub(super) fn is(&self, lane: Lane, mode: PartMode) -> bool {
+        self.part(lane).is_some_and(|part| part.mode == mode)
+    }
+
+    /// Sets what the node has told of a part whose place is known.
+    pub(super) fn set_mode(&mut self, lane: Lane, mode: PartMode) {
+        if let Some(part) = self.part_mut(lane) {
+            part.mode = mode;
+        }
     }
 
     /// Sets where it stands: at `own` by its own account, while the node says `at_node`. A start at
     /// a number that the log has not reached stays a start: as a position it would claim that the
     /// log had been there.
     pub(super) fn set_position(&mut self, at_node: LogPosition, own: Sequence) {
-        let reached = at_node.next;
-        let ahead =
-            |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > reached);
-        self.start = self.start.take().filter(|start| ahead(start));
-        self.log_position = Some(LogPosition {
+        let lane = at_node.log.lane;
+        if lane == Lane::Normal {
+            let reached = at_node.next;
+            let ahead =
+                |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > reached);
+            self.start = self.start.take().filter(|start| ahead(start));
+        }
+        let mode = self.part(lane).map_or(PartMode::Untold, |part| part.mode);
+        let at = LogPosition {
             next: own,
             ..at_node
+        };
+        self.parts[lane as usize] = Some(Part { mode, at });
+    }
+
+    /// Sets where it stands in a lane back to a place of another life of the log.
+    pub(super) fn set_place(&mut self, place: LogPosition) {
+        let mode = self.part(place.log.lane).map(|part| part.mode);
+        self.parts[place.log.lane as usize] = Some(Part {
+            mode: mode.unwrap_or(PartMode::Untold),
+            at: place,
         });
     }
 
-    /// Moves its position up to `next`, if it is behind. The log has then reached a number that it
+    /// Moves its position in a lane up to `next`, if it is behind. The log has then reached a number that it
     /// waited for.
-    pub(super) fn advance(&mut self, next: Sequence) {
-        if let Some(at) = &mut self.log_position
-            && at.next < next
+    pub(super) fn advance(&mut self, lane: Lane, next: Sequence) {
+        if let Some(part) = self.part_mut(lane)
+            && part.at.next < next
         {
-            at.next = next;
-            self.start = None;
+            part.at.next = next;
+            if lane == Lane::Normal {
+                self.start = None;
+            }
         }
+    }
+
+    /// Gives the start that the user gave, as far as it says something about a lane.
+    fn start_in(&self, lane: Lane) -> Option<&Start> {
+        let start = self.start.as_deref();
+        start.filter(|start| lane == Lane::Normal || !matches!(start, Start::Sequence(_)))
     }
 
     /// Gives the first number that it still wants of a log's life; `None` if the node decides that, as where it has
     /// been given all of a log that has ended, and goes on in another.
     pub(super) fn expected(&self, log: LogId, incarnation: Incarnation) -> Option<Sequence> {
         let same = |at: &&LogPosition| at.log == log && at.incarnation == incarnation;
-        if self.log_position.is_some_and(|at| at.log != log) {
+        let place = self.place(log.lane);
+        if place.is_some_and(|at| at.log != log) {
             return None;
         }
-        match (self.start.as_deref(), &self.log_position) {
+        match (self.start_in(log.lane), &place) {
             (Some(Start::Sequence(sequence)), _) => Some((*sequence).max(Sequence::FIRST)),
             (_, Some(at)) => Some(at).filter(same).map(|at| at.next),
             (Some(Start::Position(position)), None) => {
@@ -119,41 +195,61 @@ impl SubscriptionSlot {
     /// number that the log had not reached, since it has had nothing then and loses nothing.
     pub(super) fn earlier_life(&self, log: LogId, incarnation: Incarnation) -> Option<LogPosition> {
         let other = |at: &LogPosition| at.log == log && at.incarnation != incarnation;
-        let asked = match self.start.as_deref() {
+        let asked = match self.start_in(log.lane) {
             Some(Start::Sequence(_)) => return None,
             Some(Start::Position(position)) => position.logs.iter().find(|at| at.log == log),
             _ => None,
         };
-        self.log_position.or(asked.copied()).filter(other)
+        self.place(log.lane).or(asked.copied()).filter(other)
     }
 
-    /// Gives the first number not yet accounted for, the live range aside.
-    pub(super) fn next(&self) -> Sequence {
-        self.log_position.map_or(Sequence(0), |at| at.next)
+    /// Gives the first number of a lane that is not yet accounted for, the live range aside.
+    pub(super) fn next(&self, lane: Lane) -> Sequence {
+        self.place(lane).map_or(Sequence(0), |at| at.next)
     }
 
     /// Gives the start with which it is requested: its position, once that is known.
     pub(super) fn start(&self, epoch: MapEpoch) -> Start {
-        match (self.position(epoch, self.next()), self.start.as_deref()) {
+        let position = self.position(epoch, |part| part.at.next);
+        match (position, self.start.as_deref()) {
             (Some(position), _) => Start::Position(position),
             (None, Some(start)) => start.clone(),
             (None, None) => Start::Latest,
         }
     }
 
-    /// Gives the position of a subscription that stands at `next`, by its own account or a live
-    /// range's.
-    pub(super) fn position(&self, epoch: MapEpoch, next: Sequence) -> Option<Position> {
-        match (self.log_position, self.start.as_deref()) {
+    /// Gives its position, where `next_of` says where each part stands, by its own account or a live range's.
+    pub(super) fn position(
+        &self,
+        epoch: MapEpoch,
+        next_of: impl Fn(&Part) -> Sequence,
+    ) -> Option<Position> {
+        let normal = self.part(Lane::Normal);
+        match (normal, self.start.as_deref()) {
             // It waits for the log to get there.
-            (_, Some(Start::Sequence(wanted))) if next <= *wanted => None,
-            (Some(at), _) => Some(Position {
+            (normal, Some(Start::Sequence(wanted)))
+                if normal.map_or(Sequence(0), &next_of) <= *wanted =>
+            {
+                None
+            }
+            (Some(_), _) => Some(Position {
                 namespace: self.namespace,
                 epoch,
-                logs: vec![LogPosition { next, ..at }],
+                logs: self.places(next_of).collect(),
             }),
             (None, Some(Start::Position(position))) => Some(position.clone()),
             (None, _) => None,
         }
+    }
+
+    /// Gives where it stands in each lane, in order, where `next_of` says how far.
+    pub(super) fn places(
+        &self,
+        next_of: impl Fn(&Part) -> Sequence,
+    ) -> impl Iterator<Item = LogPosition> {
+        self.parts.iter().flatten().map(move |part| LogPosition {
+            next: next_of(part),
+            ..part.at
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 mod gathering;
 mod invariants;
+mod parts;
 mod permutations;
 mod ranges;
 mod reconnects;

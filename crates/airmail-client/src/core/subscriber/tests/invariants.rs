@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::core::subscriber::deliveries::Recipient;
-use crate::core::subscriber::subscription_slot::Mode;
+use crate::core::subscriber::subscription_slot::{Mode, PartMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A subscriber with a live subscription, a detached one, one that has ended and one to be
@@ -37,15 +37,19 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
     let breaks: [(&str, Break); 11] = [
         ("numbers", |s| s.free.push(0)),
         ("numbers", |s| s.slots[0].mode = Mode::Free),
-        ("position", |s| s.slots[0].log_position = None),
+        ("position", |s| s.slots[0].parts.swap(0, 1)),
         ("position", |s| {
             s.slots[0].start = Some(Box::new(Start::Latest))
         }),
         ("requests", |s| s.connected = false),
         ("requests", |s| s.retries.clear()),
         ("requests", |s| s.slots[2].mode = Mode::Unsent),
-        ("ranges", |s| s.slots[0].mode = Mode::Detached),
-        ("ranges", |s| s.slots[2].mode = Mode::Live),
+        ("ranges", |s| {
+            s.slots[0].set_mode(Lane::Normal, PartMode::Detached)
+        }),
+        ("ranges", |s| {
+            s.slots[2].set_mode(Lane::Normal, PartMode::Live)
+        }),
         ("ranges", |s| s.live.ranges.clear()),
         ("events", |s| {
             s.recipients.push(Recipient {
@@ -72,10 +76,10 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
 #[test]
 fn a_step_that_forgets_a_position_or_sets_it_back_is_complained_of() {
     let steps: [Break; 2] = [
-        |s| s.slots[2].log_position = None,
+        |s| s.slots[2].parts[0] = None,
         |s| {
-            if let Some(at) = &mut s.slots[2].log_position {
-                at.next = Sequence(0);
+            if let Some(part) = &mut s.slots[2].parts[0] {
+                part.at.next = Sequence(0);
             }
         },
     ];
