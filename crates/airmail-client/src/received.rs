@@ -28,6 +28,8 @@ pub struct Received {
     /// Payload: a part of the batch that it came in, not a copy.
     pub payload: Bytes,
     log: LogInForce,
+    /// Place of its subscription in the other lane's log, when this message was handed over.
+    aside: Option<LogPosition>,
 }
 
 impl Received {
@@ -51,7 +53,13 @@ impl Received {
                 .collect(),
             payload,
             log,
+            aside: None,
         }
+    }
+
+    /// Sets where its subscription stands in the other lane's log, if it has one.
+    pub(crate) fn aside(self, aside: Option<LogPosition>) -> Received {
+        Received { aside, ..self }
     }
 
     /// Gives the name of its namespace.
@@ -66,10 +74,14 @@ impl Received {
         &self.topic.topic
     }
 
-    /// Gives the position from which to go on after this message.
+    /// Gives the position from which to go on after this message, and after what was handed over of the other lane
+    /// before it.
     #[must_use]
     pub fn position(&self) -> Position {
-        self.log.position(self.sequence.plus(1))
+        let mut position = self.log.position(self.sequence.plus(1));
+        position.logs.extend(self.aside);
+        position.logs.sort_unstable_by_key(|place| place.log);
+        position
     }
 }
 
@@ -152,28 +164,35 @@ impl BatchCursor {
         self.received.cost
     }
 
-    /// Takes the next message; `named` finds the topic of a subscription.
+    /// Takes the next message; `named` finds the topic of a subscription, `place` where it stands in a lane.
     pub(crate) fn next<'a>(
         &mut self,
         epoch: MapEpoch,
         named: impl Fn(SubscriptionKey) -> Option<&'a Arc<NamedTopic>>,
+        place: impl Fn(SubscriptionKey, Lane) -> Option<LogPosition>,
     ) -> Option<Received> {
         let (sequence, record) = self.received.message(self.next?);
-        let topic = named(self.received.owner(record.topic)?)?;
+        let owner = self.received.owner(record.topic)?;
+        let topic = named(owner)?;
         let payload = self.received.share(record.payload);
         let appended = self.received.appended;
         let log = self.log(epoch);
         let message = Received::new(topic, &record, payload, sequence, appended, log);
+        let aside = place(owner, log.id.lane.other());
         self.skip();
-        Some(message)
+        Some(message.aside(aside))
     }
 
-    /// Gives the position before the next message of a subscription, if there is one.
-    pub(crate) fn position_of(&self, owner: SubscriptionKey, epoch: MapEpoch) -> Option<Position> {
+    /// Gives the place before the next message of a subscription, if there is one.
+    pub(crate) fn place_of(&self, owner: SubscriptionKey) -> Option<LogPosition> {
         let mut messages = self.received.iter_from(self.next?);
         let own = |record: &Record<'_>| self.received.owner(record.topic) == Some(owner);
         let (next, _) = messages.find(|(_, record)| own(record))?;
-        Some(self.log(epoch).position(next))
+        Some(LogPosition {
+            log: self.received.log,
+            incarnation: self.received.incarnation,
+            next,
+        })
     }
 
     fn log(&self, epoch: MapEpoch) -> LogInForce {
@@ -244,4 +263,62 @@ pub enum Items {
     Messages(MessageBatch),
     /// Numbers that are missing for good.
     Gap(Gap),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::batch::BatchTarget;
+    use airmail_model::{BatchEncoder, Limits, LogIndex, Message, NamespaceId, TopicName};
+
+    #[test]
+    fn a_position_names_both_lanes_in_order_whichever_the_message_was_of() {
+        let place = |lane, next| LogPosition {
+            log: LogId {
+                namespace: NamespaceId(1),
+                lane,
+                index: LogIndex(0),
+            },
+            incarnation: Incarnation(7),
+            next: Sequence(next),
+        };
+        let mut encoder = BatchEncoder::new(NamespaceId(1));
+        let topic = TopicName::new("a", &Limits::DEFAULT).expect("a good name");
+        let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
+        let batch = encoder.finish(&BatchTarget {
+            log: place(Lane::Normal, 1).log,
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 0,
+        });
+        let record = batch.iter().next().expect("a message");
+        let named = Arc::new(NamedTopic {
+            namespace: "default".into(),
+            topic: "a".into(),
+        });
+        let received = |lane| {
+            let log = LogInForce {
+                id: place(lane, 1).log,
+                incarnation: Incarnation(7),
+                epoch: MapEpoch(1),
+            };
+            Received::new(
+                &named,
+                &record,
+                Bytes::new(),
+                Sequence(5),
+                AppendTime(1),
+                log,
+            )
+        };
+        let (normal, high) = (place(Lane::Normal, 6), place(Lane::High, 6));
+        assert_eq!(received(Lane::Normal).position().logs, [normal]);
+        let aside = place(Lane::High, 9);
+        let position = received(Lane::Normal).aside(Some(aside)).position();
+        assert_eq!(position.logs, [normal, aside]);
+        let aside = place(Lane::Normal, 9);
+        let position = received(Lane::High).aside(Some(aside)).position();
+        assert_eq!(position.logs, [aside, high]);
+    }
 }

@@ -155,6 +155,15 @@ impl Lane {
     /// Every lane, in order of number.
     pub const ALL: [Lane; 2] = [Lane::Normal, Lane::High];
 
+    /// The one of the two that this is not.
+    #[must_use]
+    pub const fn other(self) -> Lane {
+        match self {
+            Lane::Normal => Lane::High,
+            Lane::High => Lane::Normal,
+        }
+    }
+
     /// The lane of a number on the wire.
     #[must_use]
     pub const fn from_u8(value: u8) -> Option<Lane> {

@@ -131,10 +131,13 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// The position that goes on at `next`, as text.
+    /// The position that goes on at `next`, and in the other lane's log at `aside`, if there is one; as text.
     #[must_use]
-    pub fn position(&self, next: Sequence) -> String {
-        position_of(self.log, self.incarnation, self.epoch, next).to_string()
+    pub fn position(&self, next: Sequence, aside: Option<LogPosition>) -> String {
+        let mut position = position_of(self.log, self.incarnation, self.epoch, next);
+        position.logs.extend(aside);
+        position.logs.sort_unstable_by_key(|place| place.log);
+        position.to_string()
     }
 }
 
@@ -158,12 +161,13 @@ pub fn position_of(
 }
 
 /// The messages of a batch whose numbers lie in `covers`, and that `wanted` takes by their topic
-/// and number.
+/// and number. `aside` says for a topic where the other lane's log goes on, as far as it has been told.
 pub fn stored_messages(
     batch: &Batch,
     placed: &Placed,
     covers: Extent,
     mut wanted: impl FnMut(TopicEntry<'_>, Sequence) -> bool,
+    mut aside: impl FnMut(TopicEntry<'_>) -> Option<LogPosition>,
 ) -> Vec<v1::StoredMessage> {
     let mut messages = Vec::with_capacity(batch.records().into());
     for record in batch.iter() {
@@ -185,7 +189,7 @@ pub fn stored_messages(
             lane: lane_to_proto(placed.log.lane).into(),
             sequence: sequence.0,
             appended_at_us: placed.appended.0,
-            position: placed.position(sequence.plus(1)),
+            position: placed.position(sequence.plus(1), aside(topic)),
         });
     }
     messages

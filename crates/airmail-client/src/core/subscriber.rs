@@ -43,6 +43,7 @@ use super::check_schedule::CheckSchedule;
 use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{
     Error, Extent, Incarnation, Lane, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position,
     Sequence, TopicHash,
@@ -430,6 +431,17 @@ impl Subscriber {
         let slot = self.slot(key)?;
         let epoch = self.epochs.get(&slot.namespace).copied();
         slot.position(epoch.unwrap_or(MapEpoch(1)), |part| self.next_of(part))
+    }
+
+    /// Gives where a subscription stands in a lane: everything before it has come by events. `None` until that is known,
+    /// where it has no log in the lane, or when the key is void.
+    #[must_use]
+    pub fn place(&self, key: SubscriptionKey, lane: Lane) -> Option<LogPosition> {
+        let part = self.slot(key)?.part(lane)?;
+        Some(LogPosition {
+            next: self.next_of(part),
+            ..part.at
+        })
     }
 
     /// Gives the first number of a part that is not accounted for.

@@ -15,7 +15,7 @@ use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{BatchCursor, Gap, MessageBatch, Received};
 use airmail_model::frame::{Reply, Start, State, Welcome};
 use airmail_model::position::LogPosition;
-use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
+use airmail_model::{Error, ErrorCode, Lane, LogMap, MapEpoch, Mono, NamespaceId, Position};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -139,12 +139,18 @@ impl SubscriptionDriver {
             reading,
             topics,
             epoch,
+            core,
+            events,
             ..
         } = self;
-        let named = |owner: SubscriptionKey| topics.get(owner.index() as usize);
-        reading
-            .as_mut()?
-            .next(*epoch, |owner| named(owner).map(|topic| &topic.named))
+        let topic = |owner: SubscriptionKey| topics.get(owner.index() as usize);
+        let named = |owner| topic(owner).map(|topic| &topic.named);
+        // What has arrived there and was not given is still to come.
+        let place = |owner, lane| {
+            let at = core.place(owner, lane)?;
+            first_place(events, owner, lane).or(Some(at))
+        };
+        reading.as_mut()?.next(*epoch, named, place)
     }
 
     /// Takes all messages of the next one's batch, if one has arrived.
@@ -204,39 +210,27 @@ impl SubscriptionDriver {
     /// before a node has answered, if it did not start at a position.
     pub(super) fn position(&self, topic: usize) -> Option<Position> {
         let key = *self.keys.get(topic)?;
+        let known = self.core.position(key);
         // Messages that have arrived and were not given are still to come.
         let reading = self.reading.as_ref();
-        reading
-            .and_then(|reading| reading.position_of(key, self.epoch))
-            .or_else(|| {
-                self.events
-                    .iter()
-                    .find_map(|event| self.position_before(key, event))
-            })
-            .or_else(|| self.core.position(key))
-    }
-
-    /// Gives a topic's position before an event; `None` if the event does not concern the topic.
-    fn position_before(
-        &self,
-        key: SubscriptionKey,
-        (owner, event): &(SubscriptionKey, Event),
-    ) -> Option<Position> {
-        match event {
-            Event::Messages(received) => {
-                BatchCursor::new(received.clone()).position_of(key, self.epoch)
-            }
-            Event::Gap(gap) if *owner == key => Some(Position {
-                namespace: gap.log.namespace,
-                epoch: self.epoch,
-                logs: vec![LogPosition {
-                    log: gap.log,
-                    incarnation: gap.incarnation,
-                    next: gap.extent.first,
-                }],
-            }),
-            Event::Gap(_) | Event::Status(_) => None,
+        let reading = reading.and_then(|reading| reading.place_of(key));
+        let arrived = Lane::ALL.map(|lane| {
+            let reading = reading.filter(|at| at.log.lane == lane);
+            reading.or_else(|| first_place(&self.events, key, lane))
+        });
+        if arrived.iter().all(Option::is_none) {
+            return known;
         }
+        let known = known.map_or(Vec::new(), |position| position.logs);
+        let in_lane = |lane| known.iter().find(|at| at.log.lane == lane).copied();
+        let places = Lane::ALL.into_iter().zip(arrived);
+        Some(Position {
+            namespace: self.id,
+            epoch: self.epoch,
+            logs: places
+                .filter_map(|(lane, arrived)| arrived.or_else(|| in_lane(lane)))
+                .collect(),
+        })
     }
 
     /// Applies the statuses that have come, and leaves the other events for the user: a gap may
@@ -373,8 +367,70 @@ impl SubscriptionDriver {
     }
 }
 
+/// Gives a subscription's place in a lane before the first of these events that concerns it there.
+fn first_place(
+    events: &VecDeque<(SubscriptionKey, Event)>,
+    key: SubscriptionKey,
+    lane: Lane,
+) -> Option<LogPosition> {
+    let mut places = events.iter().filter_map(|(owner, event)| match event {
+        Event::Messages(received) => BatchCursor::new(received.clone()).place_of(key),
+        Event::Gap(gap) if *owner == key => Some(LogPosition {
+            log: gap.log,
+            incarnation: gap.incarnation,
+            next: gap.extent.first,
+        }),
+        Event::Gap(_) | Event::Status(_) => None,
+    });
+    places.find(|at| at.log.lane == lane)
+}
+
 fn not_found(namespace: &str) -> Error {
     Error::new(ErrorCode::NamespaceNotFound)
         .field("namespace")
         .value(namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{GapSeen, SubscriberConfig};
+    use airmail_model::frame::GapReason;
+    use airmail_model::{Extent, Incarnation, LogId, LogIndex, Sequence, TopicHash};
+
+    #[test]
+    fn what_has_arrived_in_a_lane_and_was_not_given_is_still_to_come() {
+        let mut core = Subscriber::new(SubscriberConfig::default());
+        let [one, other] = [1, 2].map(|hash| {
+            core.add(SubscriptionSpec {
+                namespace: NamespaceId(1),
+                topic: TopicHash(hash),
+                start: Start::Latest,
+                until: None,
+            })
+        });
+        let gap = |lane, first| {
+            let log = LogId {
+                namespace: NamespaceId(1),
+                lane,
+                index: LogIndex(0),
+            };
+            Event::Gap(GapSeen {
+                log,
+                incarnation: Incarnation(7),
+                extent: Extent {
+                    first: Sequence(first),
+                    last: Sequence(first),
+                },
+                why: GapReason::Retention,
+            })
+        };
+        let events = [(Lane::High, 7), (Lane::Normal, 3), (Lane::High, 12)];
+        let events = events.map(|(lane, first)| (one, gap(lane, first)));
+        let events = VecDeque::from(events);
+        let next = |key, lane| first_place(&events, key, lane).map(|at| at.next.0);
+        assert_eq!(next(one, Lane::High), Some(7));
+        assert_eq!(next(one, Lane::Normal), Some(3));
+        assert_eq!(next(other, Lane::High), None);
+    }
 }

@@ -11,7 +11,6 @@ mod transcripts;
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Reply};
-use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, Message, Sequence,
     TopicName,

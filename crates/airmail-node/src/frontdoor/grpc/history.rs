@@ -123,7 +123,7 @@ impl History {
     }
 
     fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {
-        let delivery = match &self.format {
+        let delivery = match &mut self.format {
             Format::Plain(plain) => {
                 let mut delivery = plain.delivery(&delivery, |id| self.door.epoch_of(id));
                 if let Some(v1::delivery::Body::Messages(stored)) = &mut delivery.body {

@@ -1,12 +1,15 @@
 //! Deliveries as plain messages, for clients that do not read batches.
 //!
 //! Such a client keeps no ranges by itself, so the node remembers for it what an SDK would: which
-//! subscription wants which topic from which number on, and which life of a log it is in.
+//! subscription wants which topic from which number on, which life of a log it is in, and how far each lane has been
+//! told. The position of a message names both lanes: the other one as far as what has left the node, for this is asked
+//! when the connection takes the message. What waits behind it is still to come.
 
 use airmail_model::batch::TopicEntry;
 use airmail_model::frame::{
     Channel, Delivery, Generation, Reply, State, Subscribe, SubscriptionId,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{Extent, Incarnation, Lane, LogId, MapEpoch, NamespaceId, Sequence, TopicHash};
 use airmail_proto::message::{Placed, stored_messages};
 use airmail_proto::subscribe::{delivery_to_proto, reply_to_proto};
@@ -46,7 +49,11 @@ impl Format {
 pub(super) struct PlainMessages {
     topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,
     /// From which number on each live subscription of a topic wants messages of a lane.
-    live: BTreeMap<(TopicHash, Lane), BTreeMap<(SubscriptionId, Generation), Sequence>>,
+    live: BTreeMap<(TopicHash, Lane), BTreeMap<(SubscriptionId, Generation), LogPosition>>,
+    /// Where each detached subscription stands in a lane.
+    detached: BTreeMap<(SubscriptionId, Generation, Lane), LogPosition>,
+    /// First number of each log's live range that has not been told.
+    ranges: BTreeMap<LogId, Sequence>,
     lives: BTreeMap<LogId, Incarnation>,
 }
 
@@ -59,7 +66,9 @@ impl PlainMessages {
 
     /// Takes note of which life a log is in.
     pub(super) fn note_life(&mut self, log: LogId, life: Incarnation) {
-        self.lives.insert(log, life);
+        if self.lives.insert(log, life) != Some(life) {
+            self.ranges.remove(&log);
+        }
     }
 
     /// A reply as a message, with deliveries as plain messages.
@@ -79,14 +88,18 @@ impl PlainMessages {
                 generation,
                 state,
             } => self.note((*subscription, *generation), state),
-            _ => {}
+            Reply::Gap {
+                channel, log, last, ..
+            } => self.account(*channel, *log, last.plus(1)),
+            Reply::Mark { log, next, .. } => self.account(Channel::Live, *log, *next),
+            Reply::Acked { .. } => {}
         }
         reply_to_proto(reply, epoch_of)
     }
 
     /// A delivery of plain messages.
     pub(super) fn delivery(
-        &self,
+        &mut self,
         delivery: &Delivery,
         epoch_of: impl Fn(NamespaceId) -> MapEpoch,
     ) -> v1::Delivery {
@@ -103,10 +116,12 @@ impl PlainMessages {
             last: delivery.last,
         };
         let batch = delivery.body.to_batch();
-        let messages = stored_messages(&batch, &placed, covers, |topic, number| {
-            self.wants(delivery.channel, log.lane, topic, number)
-        });
+        let (channel, other) = (delivery.channel, log.lane.other());
+        let wanted = |topic: TopicEntry<'_>, number| self.wants(channel, log.lane, topic, number);
+        let aside = |topic: TopicEntry<'_>| self.place(channel, topic, other);
+        let messages = stored_messages(&batch, &placed, covers, wanted, aside);
         let messages = v1::StoredMessages { messages };
+        self.account(channel, log, delivery.last.plus(1));
         v1::Delivery {
             body: Some(v1::delivery::Body::Messages(messages)),
             ..delivery_to_proto(delivery)
@@ -118,11 +133,62 @@ impl PlainMessages {
             Channel::Live => self
                 .live
                 .get(&(topic.hash, lane))
-                .is_some_and(|from| from.values().any(|first| *first <= number)),
+                .is_some_and(|from| from.values().any(|first| first.next <= number)),
             Channel::Detached(subscription, generation) => {
                 self.topics.get(&(subscription, generation)) == Some(&topic.hash)
             }
         }
+    }
+
+    /// Takes note that all numbers of a log before `next` have been told on a channel.
+    fn account(&mut self, channel: Channel, log: LogId, next: Sequence) {
+        let told = match channel {
+            Channel::Live => self.ranges.entry(log).or_insert(next),
+            Channel::Detached(subscription, generation) => {
+                let key = (subscription, generation, log.lane);
+                match self.detached.get_mut(&key) {
+                    Some(place) => &mut place.next,
+                    None => return,
+                }
+            }
+        };
+        *told = next.max(*told);
+    }
+
+    /// Where a message's subscriptions stand in the other lane; the least of theirs, where it is for several.
+    fn place(&self, channel: Channel, topic: TopicEntry<'_>, other: Lane) -> Option<LogPosition> {
+        match channel {
+            Channel::Live => {
+                let live = self.live.get(&(topic.hash, other.other()))?;
+                let places = live
+                    .keys()
+                    .filter_map(|key| self.place_of(*key, topic.hash, other));
+                places.min_by_key(|place| place.next)
+            }
+            Channel::Detached(subscription, generation) => {
+                self.place_of((subscription, generation), topic.hash, other)
+            }
+        }
+    }
+
+    /// Where a subscription stands in a lane.
+    fn place_of(
+        &self,
+        (subscription, generation): (SubscriptionId, Generation),
+        topic: TopicHash,
+        lane: Lane,
+    ) -> Option<LogPosition> {
+        let detached = self.detached.get(&(subscription, generation, lane));
+        if let Some(place) = detached {
+            return Some(*place);
+        }
+        let live = self.live.get(&(topic, lane))?;
+        let begun = live.get(&(subscription, generation))?;
+        let told = self.ranges.get(&begun.log);
+        Some(LogPosition {
+            next: told.map_or(begun.next, |told| begun.next.max(*told)),
+            ..*begun
+        })
     }
 
     fn note(&mut self, key: (SubscriptionId, Generation), state: &State) {
@@ -132,20 +198,25 @@ impl PlainMessages {
         match state {
             State::Live { places } => {
                 for place in places {
-                    self.lives.insert(place.log, place.incarnation);
-                    let live = self.live.entry((topic, place.log.lane)).or_default();
-                    live.insert(key, place.next);
+                    let lane = place.log.lane;
+                    self.note_life(place.log, place.incarnation);
+                    self.detached.remove(&(key.0, key.1, lane));
+                    let live = self.live.entry((topic, lane)).or_default();
+                    live.insert(key, *place);
                 }
             }
-            State::Detached {
-                log, incarnation, ..
-            } => {
-                self.lives.insert(*log, *incarnation);
-                self.leave(key, topic, log.lane);
+            State::Detached { .. } => {
+                for place in state.places() {
+                    let lane = place.log.lane;
+                    self.note_life(place.log, place.incarnation);
+                    self.leave(key, topic, lane);
+                    self.detached.insert((key.0, key.1, lane), place);
+                }
             }
             State::Complete { .. } | State::Removed | State::Failed(_) => {
                 self.topics.remove(&key);
                 for lane in Lane::ALL {
+                    self.detached.remove(&(key.0, key.1, lane));
                     self.leave(key, topic, lane);
                 }
             }
@@ -160,5 +231,107 @@ impl PlainMessages {
                 self.live.remove(&(topic, lane));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::batch::BatchTarget;
+    use airmail_model::frame::{Delivered, Places, Start};
+    use airmail_model::{AppendTime, BatchEncoder, Limits, LogIndex, Message, Position, TopicName};
+
+    const NAMESPACE: NamespaceId = NamespaceId(1);
+
+    fn place(lane: Lane, life: u64, next: u64) -> LogPosition {
+        LogPosition {
+            log: LogId {
+                namespace: NAMESPACE,
+                lane,
+                index: LogIndex(0),
+            },
+            incarnation: Incarnation(life),
+            next: Sequence(next),
+        }
+    }
+
+    fn status(plain: &mut PlainMessages, state: State) {
+        let reply = Reply::Status {
+            subscription: SubscriptionId(0),
+            generation: Generation(1),
+            state,
+        };
+        plain.translate(&reply, |_| MapEpoch(1));
+    }
+
+    /// Delivers a message with this number, live; gives where its position goes on in each lane.
+    fn deliver(plain: &mut PlainMessages, lane: Lane, number: u64) -> Vec<(Lane, u64)> {
+        let mut encoder = BatchEncoder::new(NAMESPACE);
+        let topic = TopicName::new("a", &Limits::DEFAULT).expect("a good name");
+        let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
+        let log = place(lane, 7, number).log;
+        let body = Delivered::Whole(encoder.finish(&BatchTarget {
+            log,
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 0,
+        }));
+        let delivery = Delivery {
+            channel: Channel::Live,
+            log,
+            previous: Sequence(number).before(),
+            last: Sequence(number),
+            base: Sequence(number),
+            appended: AppendTime(1),
+            body,
+        };
+        let told = plain.delivery(&delivery, |_| MapEpoch(1));
+        let Some(v1::delivery::Body::Messages(stored)) = told.body else {
+            panic!("plain messages");
+        };
+        let position: Position = stored.messages[0].position.parse().expect("a position");
+        let places = position.logs.iter();
+        places.map(|at| (at.log.lane, at.next.0)).collect()
+    }
+
+    #[test]
+    fn a_message_names_the_other_lane_as_far_as_that_has_left_the_node() {
+        let mut plain = PlainMessages::default();
+        plain.add(&Subscribe {
+            subscription: SubscriptionId(0),
+            generation: Generation(1),
+            namespace: NAMESPACE,
+            topic: TopicName::hash_of(NAMESPACE, "a"),
+            start: Start::Latest,
+            until: None,
+        });
+        let (normal, high) = (Lane::Normal, Lane::High);
+        status(&mut plain, State::live(place(normal, 7, 5)));
+        assert_eq!(deliver(&mut plain, normal, 5), [(normal, 6)]);
+        let places = Places::from_iter([place(high, 7, 8)]);
+        status(&mut plain, State::Live { places });
+        assert_eq!(deliver(&mut plain, high, 8), [(normal, 6), (high, 9)]);
+        assert_eq!(deliver(&mut plain, normal, 6), [(normal, 7), (high, 9)]);
+        let detached = State::Detached {
+            log: place(high, 7, 9).log,
+            incarnation: Incarnation(7),
+            next: Sequence(9),
+            resumed: false,
+            lost_before: None,
+        };
+        status(&mut plain, detached);
+        let gap = Reply::Gap {
+            channel: Channel::Detached(SubscriptionId(0), Generation(1)),
+            log: place(high, 7, 9).log,
+            previous: Sequence(8),
+            last: Sequence(11),
+            why: airmail_model::frame::GapReason::Unused,
+        };
+        plain.translate(&gap, |_| MapEpoch(1));
+        assert_eq!(deliver(&mut plain, normal, 7), [(normal, 8), (high, 12)]);
+        // In another life of the log its numbers begin anew.
+        status(&mut plain, State::live(place(high, 8, 1)));
+        assert_eq!(deliver(&mut plain, normal, 8), [(normal, 9), (high, 1)]);
     }
 }
