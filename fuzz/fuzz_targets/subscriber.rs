@@ -13,11 +13,11 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
     Channel, Delivered, Delivery, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
     LogIndex, LogMap, MapEpoch, Message, Mono, NamespaceId, Sequence, TopicName,
 };
-use airmail_model::position::LogPosition;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
