@@ -24,7 +24,7 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
     let mut read = History::default();
     let request = client.history(&topic.name).namespace(topic.namespace);
     let mut history = request.open().unwrap();
-    let (mut last, mut begins_next) = (0, false);
+    let (mut last, mut begins_next, mut was_gap) = (0, false, false);
     loop {
         let item = history.next().await;
         let item =
@@ -38,13 +38,15 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
             Some(Item::Message(message)) => Some(message.position().logs[0].log),
             _ => None,
         };
-        // A gap does not say its log; one from the first number on is at the beginning of the next.
+        // A gap does not say its log. One from the first number on is at the beginning of the next; so is one that
+        // follows another and lies before it: the log has nothing of this topic before that.
         let is_next_log =
             log.is_some_and(|log| read.log.is_some_and(|before| log > before)) && !begins_next;
-        if is_next_log || log.is_none() && first == 1 && last > 0 {
+        let is_next_gap = log.is_none() && (first == 1 || was_gap && first <= last);
+        if is_next_log || is_next_gap && last > 0 {
             last = 0;
         }
-        begins_next = log.is_none() && first == 1;
+        (begins_next, was_gap) = (is_next_gap, log.is_none());
         assert!(first > last, "{topic:?}: {first} after {last}");
         last = next;
         match item {
