@@ -28,6 +28,8 @@ pub enum Bug {
     BirthNotRead,
     /// A topic that is not there is made again under its name.
     MissingTopicMade,
+    /// A topic that log 0 is not known to name is removed, whether it may be named yet or not.
+    UnheardRemoved,
     /// The end that was read up to answers the question for a log's end.
     CachedEnd,
     /// A statement about any life of a log is taken for one about this one, and is not compared with what is stored.

@@ -4,18 +4,18 @@
 //! and looked at one after the other: one thing is asked at a time, so that upkeep is in nobody's way.
 //!
 //! *Whoever does this may be behind in log 0*, for hours even: an isolated leader goes on to answer a node that is on its
-//! side. So nothing is done that a later command could make wrong (`harmless`). A setting is only changed to what keeps at
+//! side. So nothing is done that a later command could make wrong. A setting is only changed to what keeps at
 //! least as much; a retention that is longer than it has to be is left so until its log is opened anew. A topic is removed if
 //! its namespace is gone, or has a map of the topic's epoch or a later one, and that map has other topics: ids and epochs
 //! are never given twice. One whose id or epoch nobody has yet may belong to a command under way, and is left until
-//! somebody else has it.
+//! somebody else has it. The maps of other storages are looked at, too: one may have the same prefix.
 
-use crate::brokers::{Answer, Brokers, Described, Failure, Order, Settings, Topic};
+use crate::brokers::{Answer, Brokers, Described, Order, Settings, Topic};
 use crate::config::KafkaConfig;
 use crate::layout::{MapTopics, log_settings, meta_topic, state_settings, state_topic};
 use crate::storage::{KafkaStorage, Purpose};
 use airmail_log::{Completion, Kept, Refusal, Tag};
-use airmail_model::{Lane, MapEpoch, NamespaceId, Retention, bug};
+use airmail_model::{Lane, LogId, MapEpoch, NamespaceId, Retention, bug};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Settings of which more keeps more.
@@ -43,29 +43,36 @@ pub(crate) struct Upkeep {
     /// The call that it answers.
     t: Option<Tag>,
     kept: Kept,
-    /// Topics that log 0 names; how they are to be set, unless they are to go.
+    /// Topics that log 0 names; how they are to be set, unless they are to go or another storage's.
     named: BTreeMap<Topic, Option<Settings>>,
     queue: VecDeque<Task>,
     under_way: Option<Task>,
 }
 
 impl<B: Brokers> KafkaStorage<B> {
-    /// Begins upkeep, with all that log 0 names of this storage.
+    /// Begins upkeep, with all that log 0 names.
     pub(crate) fn keep(&mut self, t: Tag, kept: Kept) {
         if !self.start.is_over() || self.work.upkeep.t.is_some() || self.work.is_closing {
             return self.refuse(t, KafkaStorage::<B>::busy());
         }
         let mut named = BTreeMap::new();
         for map in &kept.maps {
-            let Some(topics) = MapTopics::decode(&map.spec.provisions) else {
+            if map.origin.provisions.is_none() {
+                continue;
+            }
+            let Some(topics) = MapTopics::decode(&map.origin.provisions) else {
                 // Input: provisions of another version of this storage. Nobody knows what it names.
                 let why = Refusal::Unsupported("upkeep beside these provisions".into());
                 return self.refuse(t, why);
             };
-            let settings = log_settings(&self.config, &map.spec.retention);
-            for name in topics.names(&self.config, map.log) {
-                let settings = (!map.is_dying).then(|| settings.clone());
-                named.insert(name, settings);
+            let own = map.retention.filter(|_| map.origin.storage == kept.storage);
+            let settings = own.map(|retention| log_settings(&self.config, &retention));
+            let log = LogId {
+                namespace: map.namespace,
+                ..LogId::default()
+            };
+            for name in topics.names(&self.config, log) {
+                named.insert(name, settings.clone());
             }
         }
         if !self.config.is_further {
@@ -119,9 +126,7 @@ impl<B: Brokers> KafkaStorage<B> {
                     self.work.upkeep.queue.push_front(alter);
                 }
             }
-            (Some(Task::Alter(..)), Answer::Done)
-            | (Some(Task::Delete(_)), Answer::Done | Answer::Failed(Failure::NoTopic)) => {}
-            // Input: what could not be asked or done is looked at the next time.
+            // What could not be asked or done is looked at the next time.
             _ => {}
         }
         self.go_on_keeping();
@@ -170,6 +175,10 @@ fn is_past(kept: &Kept, config: &KafkaConfig, topic: &Topic) -> bool {
         // Input: a topic that belongs to the whole cluster, or to somebody else.
         return false;
     };
+    #[cfg(feature = "sabotage")]
+    if config.has_bug(crate::sabotage::Bug::UnheardRemoved) {
+        return true;
+    }
     match kept.present.get(&namespace) {
         Some(present) => epoch <= *present,
         None => namespace <= kept.last,

@@ -179,7 +179,8 @@ impl<S: LogStorage> LogStorage for Routed<S> {
                 }
             }
             Call::Keep { t, kept } => {
-                let (t, name) = (*t, std::mem::take(&mut kept.storage));
+                // The part still needs the name, to tell its own maps from others'.
+                let (t, name) = (*t, kept.storage);
                 match self.making(name) {
                     Ok(place) => place,
                     Err(NothingToMake) => return self.answers.push(Completion::Done { t }),

@@ -126,6 +126,8 @@ pub enum Plant {
     BirthNotRead,
     /// [`KafkaBug::MissingTopicMade`].
     MissingTopicMade,
+    /// [`KafkaBug::UnheardRemoved`].
+    UnheardRemoved,
     /// [`KafkaBug::CachedEnd`].
     CachedEnd,
     /// [`KafkaBug::StatementTrusted`].
@@ -237,7 +239,7 @@ impl Plant {
             // What was acknowledged, or refused, is another copy.
             Plant::ReportRetriable | Plant::SoleAfterAMove => &["G8", "G1"],
             // Whoever is the first to be told that a sound log has stopped.
-            Plant::LowWatermarkTruncates => &[
+            Plant::LowWatermarkTruncates | Plant::UnheardRemoved => &[
                 "G8 a sound log is served",
                 "G8 good input is taken: LOG_SUSPENDED",
                 "G2 a good subscription holds",
@@ -350,6 +352,7 @@ impl Plant {
             Plant::HoleIsRetention => KafkaBug::HoleIsRetention,
             Plant::BirthNotRead => KafkaBug::BirthNotRead,
             Plant::MissingTopicMade => KafkaBug::MissingTopicMade,
+            Plant::UnheardRemoved => KafkaBug::UnheardRemoved,
             Plant::CachedEnd => KafkaBug::CachedEnd,
             Plant::StatementTrusted => KafkaBug::StatementTrusted,
             Plant::ForgottenByTimer => KafkaBug::ForgottenByTimer,

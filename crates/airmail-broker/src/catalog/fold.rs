@@ -190,8 +190,8 @@ impl Fold {
             // Input: a command about a namespace that another one has deleted.
             return;
         };
-        let unpurged = |earlier: &&EarlierMap| !matches!(earlier.state, EarlierState::Retired { is_purged, .. } if is_purged);
-        let earlier = entry.earlier.iter().filter(unpurged).map(DyingLogs::of);
+        let earlier = entry.earlier.iter().filter(|of| !of.is_purged());
+        let earlier = earlier.map(DyingLogs::of);
         let present = DyingLogs::of(&entry.to_earlier());
         let logs = earlier.chain([present]).collect();
         self.dying.insert(id, Dying { as_of: at, logs });

@@ -67,6 +67,17 @@ impl EarlierMap {
         self.state == EarlierState::Kept
     }
 
+    /// Whether nothing of its logs is left in their storage.
+    pub(crate) fn is_purged(&self) -> bool {
+        matches!(
+            self.state,
+            EarlierState::Retired {
+                is_purged: true,
+                ..
+            }
+        )
+    }
+
     /// Number of its logs in the normal lane.
     pub(crate) fn logs(&self) -> u16 {
         u16::try_from(self.map.logs(Lane::Normal).len()).unwrap_or(u16::MAX)

@@ -61,7 +61,10 @@ impl Topics {
         let done = self.try_to(order, until);
         match (order, &done) {
             (Order::Alter { topic, settings }, Ok(_)) => {
-                tracing::info!(%topic, ?settings, "a topic's settings are put right");
+                tracing::info!(%topic, ?settings, "a topic's settings are changed");
+            }
+            (Order::Alter { topic, settings }, Err(why)) => {
+                tracing::warn!(%topic, ?settings, ?why, "a topic's settings are not changed");
             }
             (Order::Delete { topic }, Ok(_)) => tracing::info!(%topic, "a topic is deleted"),
             _ => {}

@@ -10,16 +10,16 @@ use airmail_log::{Call, Completion, Origin, Refusal};
 use airmail_model::{AppendTime, Now, Provisions, Sequence};
 use std::time::Duration;
 
-struct World {
-    now: Now,
-    cluster: ModelCluster,
-    node: Node,
-    provisions: Provisions,
+pub(super) struct World {
+    pub(super) now: Now,
+    pub(super) cluster: ModelCluster,
+    pub(super) node: Node,
+    pub(super) provisions: Provisions,
 }
 
 impl World {
     /// A node with two logs of one map that it has provisioned.
-    fn new() -> World {
+    pub(super) fn new() -> World {
         let cluster = ModelCluster::new(1, Faults::NONE);
         let mut node = Node::new(&cluster, KafkaConfig::default());
         let mut now = BEGIN;

@@ -1,60 +1,35 @@
 //! Upkeep: topics are set as log 0 says, and those that it will never name are removed.
 
-use super::node::{BEGIN, Node};
+use super::topics::World;
 use crate::brokers::{Brokers as _, Order, Settings, Token, Topic};
-use crate::config::KafkaConfig;
-use crate::model::{Faults, ModelCluster};
-use airmail_log::conformance::{EPOCH, log, spec};
-use airmail_log::{Call, Completion, Kept, KeptMap, LogSpec, LogStorage as _, Refusal};
-use airmail_model::{Now, Provisions, Retention};
-
-struct World {
-    now: Now,
-    cluster: ModelCluster,
-    node: Node,
-    provisions: Provisions,
-}
+use airmail_log::conformance::{EPOCH, log};
+use airmail_log::{Call, Completion, Kept, KeptMap, Origin, Refusal};
+use airmail_model::{Provisions, Retention, StorageName};
 
 impl World {
-    /// A node that has provisioned two logs, of which log 0 says that they are kept for an hour.
-    fn new() -> World {
-        let cluster = ModelCluster::new(1, Faults::NONE);
-        let mut node = Node::new(&cluster, KafkaConfig::default());
-        let mut now = BEGIN;
-        let provisions = node.provision(&mut now, log(0), 2);
-        World {
-            now,
-            cluster,
-            node,
-            provisions,
-        }
-    }
-
     fn topics(&self, part: &str) -> Vec<Topic> {
         let topics = self.cluster.topics().into_iter();
         topics.filter(|of| of.as_str().contains(part)).collect()
     }
 
+    /// The map, whose logs are kept for ever.
     fn named(&self) -> KeptMap {
-        let strongest = self.node.storage.capabilities().strongest;
         KeptMap {
-            log: log(0),
-            logs: 2,
-            spec: LogSpec {
-                epoch: EPOCH,
+            namespace: log(0).namespace,
+            origin: Origin {
+                storage: StorageName::FIRST,
                 provisions: self.provisions,
-                ..spec(strongest)
             },
-            is_dying: false,
+            retention: Some(Retention::default()),
         }
     }
 
     /// Upkeep by a node that knows of these maps, and of no other namespace.
     fn keep(&mut self, maps: Vec<KeptMap>) -> Completion {
-        let ids = maps.iter().map(|map| map.log.namespace);
+        let ids = maps.iter().map(|map| map.namespace);
         let last = ids.max().unwrap_or_default();
-        let living = maps.iter().filter(|map| !map.is_dying);
-        let present = living.map(|map| (map.log.namespace, map.spec.epoch));
+        let living = maps.iter().filter(|map| map.retention.is_some());
+        let present = living.map(|map| (map.namespace, EPOCH));
         self.keep_all(Kept {
             present: present.collect(),
             maps,
@@ -129,10 +104,10 @@ fn what_keeps_more_than_it_has_to_is_left_so() {
     world.cluster.set(&topic, "retention.ms", "-1");
     world.cluster.set(&topic, "retention.bytes", "7000");
     let mut named = world.named();
-    named.spec.retention = Retention {
+    named.retention = Some(Retention {
         time_ms: Some(60_000),
         bytes: Some(5_000),
-    };
+    });
     assert!(is_done(&world.keep(vec![named])));
     assert_eq!(world.cluster.setting(&topic, "retention.ms"), "-1");
     assert_eq!(world.cluster.setting(&topic, "retention.bytes"), "7000");
@@ -167,7 +142,7 @@ fn topics_that_no_command_can_name_any_more_are_removed() {
     assert_eq!(world.topics("00000000000000aa"), [], "its map has others");
     assert_eq!(world.topics(".7.").len(), 2);
     let gone = Kept {
-        last: named.log.namespace,
+        last: named.namespace,
         ..Kept::default()
     };
     world.keep_all(gone);
@@ -186,8 +161,8 @@ fn topics_that_a_later_command_may_name_are_left() {
     assert_eq!(world.topics(".7.").len(), 4, "a namespace not heard of");
     // It has moved elsewhere meanwhile, and may come back.
     let elsewhere = Kept {
-        present: [(named.log.namespace, EPOCH)].into(),
-        last: named.log.namespace,
+        present: [(named.namespace, EPOCH)].into(),
+        last: named.namespace,
         ..Kept::default()
     };
     world.keep_all(elsewhere);
@@ -199,7 +174,7 @@ fn topics_that_a_later_command_may_name_are_left() {
 fn topics_that_are_to_be_deleted_are_left_to_whoever_does_it() {
     let mut world = World::new();
     let dying = KeptMap {
-        is_dying: true,
+        retention: None,
         ..world.named()
     };
     let topic = world.topics(".7.normal.").remove(0);
@@ -208,6 +183,18 @@ fn topics_that_are_to_be_deleted_are_left_to_whoever_does_it() {
     assert_eq!(world.topics(".7.").len(), 2);
     let kept = world.cluster.setting(&topic, "retention.ms");
     assert_eq!(kept, "5000", "nothing is set right");
+}
+
+#[test]
+fn topics_of_another_storage_with_the_same_prefix_are_left_as_they_are() {
+    let mut world = World::new();
+    let mut named = world.named();
+    named.origin.storage = StorageName::new("other").unwrap();
+    let topic = world.topics(".7.normal.").remove(0);
+    world.cluster.set(&topic, "retention.ms", "5000");
+    assert!(is_done(&world.keep(vec![named])));
+    assert_eq!(world.topics(".7.").len(), 2);
+    assert_eq!(world.cluster.setting(&topic, "retention.ms"), "5000");
 }
 
 #[test]
@@ -231,9 +218,9 @@ fn topics_of_other_names_are_somebody_elses() {
 fn provisions_that_cannot_be_read_stop_upkeep_before_it_removes_anything() {
     let mut world = World::new();
     let unknown = KeptMap {
-        spec: LogSpec {
+        origin: Origin {
             provisions: Provisions::new(&[9; 19]).unwrap(),
-            ..world.named().spec
+            ..Origin::default()
         },
         ..world.named()
     };

@@ -137,7 +137,7 @@ pub enum Call {
         log: LogId,
         copy: Box<Stored>,
     },
-    /// Has the storage keep what it has for logs as log 0 says. `kept` is all that log 0 names of the storage, up to some
+    /// Has the storage keep what it has for logs as log 0 says. `kept` is all that log 0 names, up to some
     /// place: what is set otherwise is set right as far as that takes nothing away, and what neither `kept` nor any later
     /// command can name is removed. So it may be out of date, and any number of callers may do so at once. Only where the
     /// storage says that it provisions ([`Capabilities::provisions`]). Answer: `Done`, when all was looked at; what could
@@ -321,14 +321,14 @@ pub struct Soundness {
     pub is_suspended: bool,
 }
 
-/// All that log 0 names of a storage.
+/// All that log 0 names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// The storage, as in [`LogSpec::storage`].
+    /// The storage that is to keep to it, as in [`LogSpec::storage`].
     pub storage: StorageName,
-    /// Each map of a namespace with logs there.
+    /// Each map of a namespace, in whatever storage: two of them may have what they have in one place.
     pub maps: Vec<KeptMap>,
-    /// The present map of each namespace that there is, in whatever storage: those after it may be named yet.
+    /// The present map of each namespace that there is: those after it may be named yet.
     pub present: BTreeMap<NamespaceId, MapEpoch>,
     /// The last id that a namespace was given: those after it may be named yet.
     pub last: NamespaceId,
@@ -337,14 +337,12 @@ pub struct Kept {
 /// Logs of one map of a namespace, in both lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptMap {
-    /// The first of them in the normal lane.
-    pub log: LogId,
-    /// Number of them in a lane.
-    pub logs: u16,
-    /// Their settings; of logs that are to be deleted, only where they are.
-    pub spec: LogSpec,
-    /// They are to be deleted: nothing is set right.
-    pub is_dying: bool,
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// Where they are.
+    pub origin: Origin,
+    /// Retention of them; `None` if they are to be deleted, and nothing is set right any more.
+    pub retention: Option<Retention>,
 }
 
 /// Where logs are that need not be open, as log 0 says it.

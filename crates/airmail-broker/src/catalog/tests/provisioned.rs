@@ -11,7 +11,7 @@ pub(super) fn create_of(id: u32, name: &str, logs: u16, of: Provisions) -> Chang
     change
 }
 
-fn provisions(byte: u8) -> Provisions {
+pub(super) fn provisions(byte: u8) -> Provisions {
     Provisions::new(&[byte]).expect("few")
 }
 

@@ -1,96 +1,84 @@
 //! Upkeep: storages are told what log 0 names.
 
-use super::provisioned::create_of;
+use super::provisioned::{create_of, provisions};
 use super::*;
 use airmail_log::{Kept, KeptMap};
 
-fn provisions(byte: u8) -> Provisions {
-    Provisions::new(&[byte]).expect("few")
-}
-
 impl Driver {
-    /// Starts with these commands in log 0, and has a log of each of these namespaces settled.
-    fn settled(changes: &[Change], namespaces: &[u32]) -> Driver {
-        let mut driver = Driver::restarted(changes);
-        for namespace in namespaces {
-            driver.settle(*namespace);
-        }
-        assert!(driver.core.is_ready());
+    /// A catalog of the namespaces `default`, of one log, and `orders`, of three.
+    fn of_two() -> Driver {
+        let mut driver = Driver::restarted(&two());
+        driver.settle(1);
+        (0..3).for_each(|_| driver.settle(2));
         driver
     }
 
-    /// Everything that storages were told in the last step.
-    fn kept(&self) -> Vec<&Kept> {
-        let effects = self.effects.iter();
-        let kept = effects.filter_map(|effect| match effect {
-            CatalogEffect::Keep(kept) => Some(kept),
-            _ => None,
+    /// The same where `orders` is deleted, and its logs cannot be yet.
+    fn of_one_and_one_to_go() -> Driver {
+        let mut driver = Driver::restarted(&[&two()[..], &[delete(2, 1)]].concat());
+        driver.settle(1);
+        (0..3).for_each(|_| driver.fail(2, ErrorCode::StorageFailed));
+        driver
+    }
+
+    /// Everything that storages are told, the last one first.
+    fn keep(&mut self) -> Vec<&Kept> {
+        assert!(self.core.is_ready());
+        self.step(CatalogInput::Upkeep);
+        let kept = self.effects.iter().rev().map(|effect| match effect {
+            CatalogEffect::Keep(kept) => kept,
+            other => panic!("{other:?}"),
         });
         kept.collect()
     }
 }
 
-fn told(map: &KeptMap) -> (u32, u16, Provisions, bool) {
-    let log = map.log.namespace.0;
-    (log, map.logs, map.spec.provisions, map.is_dying)
+fn two() -> [Change; 3] {
+    [
+        Change::Raise { version: 4 },
+        create_of(1, "default", 1, provisions(1)),
+        create_of(2, "orders", 3, provisions(2)),
+    ]
+}
+
+/// Namespace and provisions of each map, and whether it is to go.
+fn told(kept: &Kept) -> Vec<(u32, Provisions, bool)> {
+    let map = |map: &KeptMap| {
+        let is_to_go = map.retention.is_none();
+        (map.namespace.0, map.origin.provisions, is_to_go)
+    };
+    kept.maps.iter().map(map).collect()
 }
 
 #[test]
 fn a_storage_is_told_the_namespaces_that_there_are_and_those_that_are_to_go() {
-    let changes = [
-        Change::Raise { version: 4 },
-        create_of(1, "default", 1, provisions(1)),
-        create_of(2, "orders", 3, provisions(2)),
-        delete(2, 1),
-    ];
-    let mut driver = Driver::settled(&changes[..3], &[1, 2, 2, 2]);
-    driver.step(CatalogInput::Upkeep);
-    let [kept] = driver.kept()[..] else {
-        panic!("{:?}", driver.effects);
-    };
+    let mut driver = Driver::of_two();
+    let kept = driver.keep()[0];
     assert_eq!(kept.storage, StorageName::FIRST);
-    let maps: Vec<_> = kept.maps.iter().map(told).collect();
-    let both = [(1, 1, provisions(1), false), (2, 3, provisions(2), false)];
-    assert_eq!(maps, both);
-    let mut driver = Driver::restarted(&changes);
-    driver.settle(1);
-    (0..3).for_each(|_| driver.fail(2, ErrorCode::StorageFailed));
-    driver.step(CatalogInput::Upkeep);
-    let maps: Vec<_> = driver.kept()[0].maps.iter().map(told).collect();
-    let one = [(1, 1, provisions(1), false), (2, 3, provisions(2), true)];
-    assert_eq!(maps, one);
+    let both = [(1, provisions(1), false), (2, provisions(2), false)];
+    assert_eq!(told(kept), both);
+    let mut driver = Driver::of_one_and_one_to_go();
+    let one = [(1, provisions(1), false), (2, provisions(2), true)];
+    assert_eq!(told(driver.keep()[0]), one);
 }
 
 #[test]
-fn each_storage_is_told_what_is_its_own() {
+fn every_storage_is_told_of_all_maps_and_where_they_are() {
     let fast = StorageName::new("fast").expect("a name");
-    let mut driver = Driver::settled(
-        &[
-            Change::Raise { version: 4 },
-            create_of(1, "default", 1, provisions(1)),
-        ],
-        &[1],
-    );
+    let mut driver = Driver::of_two();
     driver.core.config.storages.insert(fast, in_memory());
-    driver.step(CatalogInput::Upkeep);
-    let kept = driver.kept();
-    let storages: Vec<_> = kept.iter().map(|of| (of.storage, of.maps.len())).collect();
-    assert_eq!(storages, [(StorageName::FIRST, 1), (fast, 0)]);
+    let kept = driver.keep();
+    let storages: Vec<_> = kept.iter().map(|kept| kept.storage).collect();
+    assert_eq!(storages, [StorageName::FIRST, fast]);
+    assert_eq!(kept[0].maps, kept[1].maps);
+    let mut maps = kept[1].maps.iter();
+    assert!(maps.all(|map| map.origin.storage == StorageName::FIRST));
 }
 
 #[test]
 fn a_storage_is_told_which_ids_and_maps_nobody_has_yet() {
-    let changes = [
-        Change::Raise { version: 4 },
-        create_of(1, "default", 1, provisions(1)),
-        create_of(2, "orders", 1, provisions(2)),
-        delete(2, 1),
-    ];
-    let mut driver = Driver::restarted(&changes);
-    driver.settle(1);
-    driver.fail(2, ErrorCode::StorageFailed);
-    driver.step(CatalogInput::Upkeep);
-    let kept = driver.kept()[0];
+    let mut driver = Driver::of_one_and_one_to_go();
+    let kept = driver.keep()[0];
     assert_eq!(kept.last, NamespaceId(2));
     let present: Vec<_> = kept.present.iter().collect();
     assert_eq!(present, [(&NamespaceId(1), &MapEpoch(1))]);
