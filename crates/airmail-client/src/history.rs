@@ -222,6 +222,7 @@ impl History {
             }
             Some(Kind::Gap(gap)) => {
                 if let Reply::Gap {
+                    log,
                     previous,
                     last,
                     why,
@@ -230,6 +231,7 @@ impl History {
                 {
                     self.resume_from(last.plus(1));
                     self.ready.push_back(Item::Gap(Gap {
+                        log,
                         first: previous.plus(1),
                         last,
                         reason: why,

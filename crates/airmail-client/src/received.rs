@@ -88,6 +88,8 @@ impl Received {
 /// Numbers that will not come, because what they stood for is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// The log that has these numbers. Those of another one, as after a move, say nothing about these.
+    pub log: LogId,
     /// First of these numbers.
     pub first: Sequence,
     /// Last of these numbers. How many of them were messages of the topic is not known.
@@ -99,6 +101,7 @@ pub struct Gap {
 impl From<GapSeen> for Gap {
     fn from(gap: GapSeen) -> Gap {
         Gap {
+            log: gap.log,
             first: gap.extent.first,
             last: gap.extent.last,
             reason: gap.why,
