@@ -44,14 +44,41 @@ impl Format {
     }
 }
 
+/// A subscription, as its stream numbers it.
+type Subscriber = (SubscriptionId, Generation);
+
+/// Memory of a lane.
+#[derive(Debug, Default)]
+struct LaneMemory {
+    /// From which number on each live subscription of a topic wants messages.
+    live: BTreeMap<TopicHash, BTreeMap<Subscriber, LogPosition>>,
+    /// Where each detached subscription stands.
+    detached: BTreeMap<Subscriber, LogPosition>,
+}
+
+impl LaneMemory {
+    /// Whether no subscription has a log in it.
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.detached.is_empty()
+    }
+
+    /// Takes a subscription out.
+    fn leave(&mut self, key: Subscriber, topic: TopicHash) {
+        self.detached.remove(&key);
+        if let Some(from) = self.live.get_mut(&topic) {
+            from.remove(&key);
+            if from.is_empty() {
+                self.live.remove(&topic);
+            }
+        }
+    }
+}
+
 /// Memory of a stream of plain messages.
 #[derive(Debug, Default)]
 pub(super) struct PlainMessages {
-    topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,
-    /// From which number on each live subscription of a topic wants messages of a lane.
-    live: BTreeMap<(TopicHash, Lane), BTreeMap<(SubscriptionId, Generation), LogPosition>>,
-    /// Where each detached subscription stands in a lane.
-    detached: BTreeMap<(SubscriptionId, Generation, Lane), LogPosition>,
+    topics: BTreeMap<Subscriber, TopicHash>,
+    lanes: [LaneMemory; Lane::ALL.len()],
     /// First number of each log's live range that has not been told.
     ranges: BTreeMap<LogId, Sequence>,
     lives: BTreeMap<LogId, Incarnation>,
@@ -116,9 +143,9 @@ impl PlainMessages {
             last: delivery.last,
         };
         let batch = delivery.body.to_batch();
-        let (channel, other) = (delivery.channel, log.lane.other());
+        let channel = delivery.channel;
         let wanted = |topic: TopicEntry<'_>, number| self.wants(channel, log.lane, topic, number);
-        let aside = |topic: TopicEntry<'_>| self.place(channel, topic, other);
+        let aside = |topic: TopicEntry<'_>| self.aside(channel, topic, log.lane);
         let messages = stored_messages(&batch, &placed, covers, wanted, aside);
         let messages = v1::StoredMessages { messages };
         self.account(channel, log, delivery.last.plus(1));
@@ -130,9 +157,9 @@ impl PlainMessages {
 
     fn wants(&self, channel: Channel, lane: Lane, topic: TopicEntry<'_>, number: Sequence) -> bool {
         match channel {
-            Channel::Live => self
+            Channel::Live => self.lanes[lane as usize]
                 .live
-                .get(&(topic.hash, lane))
+                .get(&topic.hash)
                 .is_some_and(|from| from.values().any(|first| first.next <= number)),
             Channel::Detached(subscription, generation) => {
                 self.topics.get(&(subscription, generation)) == Some(&topic.hash)
@@ -145,8 +172,8 @@ impl PlainMessages {
         let told = match channel {
             Channel::Live => self.ranges.entry(log).or_insert(next),
             Channel::Detached(subscription, generation) => {
-                let key = (subscription, generation, log.lane);
-                match self.detached.get_mut(&key) {
+                let lane = &mut self.lanes[log.lane as usize];
+                match lane.detached.get_mut(&(subscription, generation)) {
                     Some(place) => &mut place.next,
                     None => return,
                 }
@@ -155,35 +182,30 @@ impl PlainMessages {
         *told = next.max(*told);
     }
 
-    /// Where a message's subscriptions stand in the other lane; the least of theirs, where it is for several.
-    fn place(&self, channel: Channel, topic: TopicEntry<'_>, other: Lane) -> Option<LogPosition> {
+    /// Where the subscriptions of a lane's message stand in the other one; the least of theirs, where it is for several.
+    fn aside(&self, channel: Channel, topic: TopicEntry<'_>, lane: Lane) -> Option<LogPosition> {
+        // Nearly always: nothing is looked up for each message then.
+        if self.lanes[lane.other() as usize].is_empty() {
+            return None;
+        }
+        let place = |key| self.place(key, topic.hash, lane.other());
         match channel {
             Channel::Live => {
-                let live = self.live.get(&(topic.hash, other.other()))?;
-                let places = live
-                    .keys()
-                    .filter_map(|key| self.place_of(*key, topic.hash, other));
+                let live = self.lanes[lane as usize].live.get(&topic.hash)?;
+                let places = live.keys().filter_map(|key| place(*key));
                 places.min_by_key(|place| place.next)
             }
-            Channel::Detached(subscription, generation) => {
-                self.place_of((subscription, generation), topic.hash, other)
-            }
+            Channel::Detached(subscription, generation) => place((subscription, generation)),
         }
     }
 
     /// Where a subscription stands in a lane.
-    fn place_of(
-        &self,
-        (subscription, generation): (SubscriptionId, Generation),
-        topic: TopicHash,
-        lane: Lane,
-    ) -> Option<LogPosition> {
-        let detached = self.detached.get(&(subscription, generation, lane));
-        if let Some(place) = detached {
+    fn place(&self, key: Subscriber, topic: TopicHash, lane: Lane) -> Option<LogPosition> {
+        let lane = &self.lanes[lane as usize];
+        if let Some(place) = lane.detached.get(&key) {
             return Some(*place);
         }
-        let live = self.live.get(&(topic, lane))?;
-        let begun = live.get(&(subscription, generation))?;
+        let begun = lane.live.get(&topic)?.get(&key)?;
         let told = self.ranges.get(&begun.log);
         Some(LogPosition {
             next: told.map_or(begun.next, |told| begun.next.max(*told)),
@@ -191,44 +213,32 @@ impl PlainMessages {
         })
     }
 
-    fn note(&mut self, key: (SubscriptionId, Generation), state: &State) {
+    fn note(&mut self, key: Subscriber, state: &State) {
         let Some(topic) = self.topics.get(&key).copied() else {
             return;
         };
         match state {
-            State::Live { places } => {
-                for place in places {
-                    let lane = place.log.lane;
-                    self.note_life(place.log, place.incarnation);
-                    self.detached.remove(&(key.0, key.1, lane));
-                    let live = self.live.entry((topic, lane)).or_default();
-                    live.insert(key, *place);
-                }
-            }
-            State::Detached { .. } => {
+            State::Live { .. } | State::Detached { .. } => {
                 for place in state.places() {
-                    let lane = place.log.lane;
                     self.note_life(place.log, place.incarnation);
-                    self.leave(key, topic, lane);
-                    self.detached.insert((key.0, key.1, lane), place);
+                    let lane = &mut self.lanes[place.log.lane as usize];
+                    lane.leave(key, topic);
+                    if matches!(state, State::Detached { .. }) {
+                        lane.detached.insert(key, place);
+                        continue;
+                    }
+                    lane.live.entry(topic).or_default().insert(key, place);
+                    // A newcomer may have had less than the others of its range.
+                    if let Some(told) = self.ranges.get_mut(&place.log) {
+                        *told = place.next.min(*told);
+                    }
                 }
             }
             State::Complete { .. } | State::Removed | State::Failed(_) => {
                 self.topics.remove(&key);
-                for lane in Lane::ALL {
-                    self.detached.remove(&(key.0, key.1, lane));
-                    self.leave(key, topic, lane);
+                for lane in &mut self.lanes {
+                    lane.leave(key, topic);
                 }
-            }
-        }
-    }
-
-    /// Takes note that a subscription is not live in a lane.
-    fn leave(&mut self, key: (SubscriptionId, Generation), topic: TopicHash, lane: Lane) {
-        if let Some(from) = self.live.get_mut(&(topic, lane)) {
-            from.remove(&key);
-            if from.is_empty() {
-                self.live.remove(&(topic, lane));
             }
         }
     }
@@ -255,9 +265,25 @@ mod tests {
         }
     }
 
+    /// Takes note of a subscription of this number to the topic that is delivered.
+    fn add(plain: &mut PlainMessages, number: u32) {
+        plain.add(&Subscribe {
+            subscription: SubscriptionId(number),
+            generation: Generation(1),
+            namespace: NAMESPACE,
+            topic: TopicName::hash_of(NAMESPACE, "a"),
+            start: Start::Latest,
+            until: None,
+        });
+    }
+
     fn status(plain: &mut PlainMessages, state: State) {
+        status_of(plain, 0, state);
+    }
+
+    fn status_of(plain: &mut PlainMessages, number: u32, state: State) {
         let reply = Reply::Status {
-            subscription: SubscriptionId(0),
+            subscription: SubscriptionId(number),
             generation: Generation(1),
             state,
         };
@@ -298,14 +324,7 @@ mod tests {
     #[test]
     fn a_message_names_the_other_lane_as_far_as_that_has_left_the_node() {
         let mut plain = PlainMessages::default();
-        plain.add(&Subscribe {
-            subscription: SubscriptionId(0),
-            generation: Generation(1),
-            namespace: NAMESPACE,
-            topic: TopicName::hash_of(NAMESPACE, "a"),
-            start: Start::Latest,
-            until: None,
-        });
+        add(&mut plain, 0);
         let (normal, high) = (Lane::Normal, Lane::High);
         status(&mut plain, State::live(place(normal, 7, 5)));
         assert_eq!(deliver(&mut plain, normal, 5), [(normal, 6)]);
@@ -333,5 +352,19 @@ mod tests {
         // In another life of the log its numbers begin anew.
         status(&mut plain, State::live(place(high, 8, 1)));
         assert_eq!(deliver(&mut plain, normal, 8), [(normal, 9), (high, 1)]);
+    }
+    #[test]
+    fn a_newcomer_is_not_named_beyond_what_it_has_been_told() {
+        let mut plain = PlainMessages::default();
+        let (normal, high) = (Lane::Normal, Lane::High);
+        add(&mut plain, 0);
+        status(&mut plain, State::live(place(normal, 7, 5)));
+        status(&mut plain, State::live(place(high, 7, 8)));
+        deliver(&mut plain, high, 30);
+        assert_eq!(deliver(&mut plain, normal, 5), [(normal, 6), (high, 31)]);
+        add(&mut plain, 1);
+        status_of(&mut plain, 1, State::live(place(normal, 7, 6)));
+        status_of(&mut plain, 1, State::live(place(high, 7, 20)));
+        assert_eq!(deliver(&mut plain, normal, 6), [(normal, 7), (high, 20)]);
     }
 }
