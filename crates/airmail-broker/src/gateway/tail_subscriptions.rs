@@ -89,32 +89,9 @@ impl Tail {
         })
     }
 
-    /// The subscriptions of a topic that are live in a lane, newest first.
-    pub(crate) fn subscribers<'a>(
-        &self,
-        subs: &'a Subscriptions,
-        topic: TopicHash,
-        lane: Lane,
-    ) -> impl Iterator<Item = SubKey> + use<'a> {
-        let listed = self.listed(subs, topic);
-        listed.filter(move |key| subs[*key].is_live_in(lane))
-    }
-
-    /// Every topic with subscriptions that are live in a lane.
-    fn live_topics(&self, subs: &Subscriptions, lane: Lane) -> Vec<TopicHash> {
-        let topics = self.topics.iter().map(|head| subs[*head].topic());
-        let live = |topic: &TopicHash| self.subscribers(subs, *topic, lane).next().is_some();
-        topics.filter(live).collect()
-    }
-
-    /// Every subscription that is live in a lane, in order of key.
-    fn everyone(&self, subs: &Subscriptions, lane: Lane) -> Vec<SubKey> {
-        let topics = self.topics.iter().map(|head| subs[*head].topic());
-        let mut all: Vec<SubKey> = topics
-            .flat_map(|topic| self.subscribers(subs, topic, lane))
-            .collect();
-        all.sort_unstable();
-        all
+    /// Every topic that has a list.
+    fn topics(&self, subs: &Subscriptions) -> Vec<TopicHash> {
+        self.topics.iter().map(|head| subs[*head].topic()).collect()
     }
 }
 
@@ -132,7 +109,8 @@ impl LaneOfTail<'_> {
         subs: &'s Subscriptions,
         topic: TopicHash,
     ) -> impl Iterator<Item = SubKey> + use<'s> {
-        self.tail.subscribers(subs, topic, self.lane)
+        let (listed, lane) = (self.tail.listed(subs, topic), self.lane);
+        listed.filter(move |key| subs[*key].is_live_in(lane))
     }
 
     /// Whether a topic has live subscriptions.
@@ -142,12 +120,19 @@ impl LaneOfTail<'_> {
 
     /// Every topic with live subscriptions.
     pub(crate) fn live_topics(self, subs: &Subscriptions) -> Vec<TopicHash> {
-        self.tail.live_topics(subs, self.lane)
+        let mut topics = self.tail.topics(subs);
+        topics.retain(|topic| self.has_live(subs, *topic));
+        topics
     }
 
     /// Every live subscription, in order of key.
     pub(crate) fn everyone(self, subs: &Subscriptions) -> Vec<SubKey> {
-        self.tail.everyone(subs, self.lane)
+        let topics = self.tail.topics(subs).into_iter();
+        let mut all: Vec<SubKey> = topics
+            .flat_map(|topic| self.subscribers(subs, topic))
+            .collect();
+        all.sort_unstable();
+        all
     }
 }
 
