@@ -96,8 +96,7 @@ impl MapTopics {
 
     /// The topics of both lanes, of a log's map.
     pub(crate) fn names(&self, config: &KafkaConfig, log: LogId) -> [Topic; 2] {
-        let lanes = [Lane::Normal, Lane::High];
-        lanes.map(|lane| self.topic(config, LogId { lane, ..log }))
+        Lane::ALL.map(|lane| self.topic(config, LogId { lane, ..log }))
     }
 
     /// The record at offset 0 of each partition.

@@ -193,13 +193,10 @@ fn place_of(config: &KafkaConfig, topic: &Topic) -> Option<(NamespaceId, MapEpoc
         // Input: a name of another form.
         return None;
     };
-    let has_lane = [Lane::Normal, Lane::High]
-        .iter()
-        .any(|of| of.to_string() == lane);
     let is_nonce = nonce.len() == 16 && u64::from_str_radix(nonce, 16).is_ok();
     let place = (
         NamespaceId(namespace.parse().ok()?),
         MapEpoch(epoch.parse().ok()?),
     );
-    (has_lane && is_nonce).then_some(place)
+    (Lane::of_name(lane).is_some() && is_nonce).then_some(place)
 }

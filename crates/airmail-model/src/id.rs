@@ -164,6 +164,12 @@ impl Lane {
         }
     }
 
+    /// The lane of a name: `normal` or `high`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Lane> {
+        Lane::ALL.into_iter().find(|lane| lane.to_string() == name)
+    }
+
     /// The lane of a number on the wire.
     #[must_use]
     pub const fn from_u8(value: u8) -> Option<Lane> {
@@ -221,8 +227,7 @@ impl FromStr for LogId {
         let parse = || {
             let mut parts = text.split('/');
             let (namespace, lane, index) = (parts.next()?, parts.next()?, parts.next()?);
-            let lanes = [Lane::Normal, Lane::High];
-            let lane = lanes.into_iter().find(|of| of.to_string() == lane)?;
+            let lane = Lane::of_name(lane)?;
             parts.next().is_none().then_some(())?;
             Some(LogId {
                 namespace: NamespaceId(namespace.parse().ok()?),

@@ -36,4 +36,12 @@ fn a_topic_is_as_log_0_says_within_minutes_and_one_that_it_can_never_name_is_rem
     let topics = cluster.topics();
     assert!(topics.contains(&topic) && topics.contains(&foreign));
     assert_eq!(node.run(&["history", "t"]).ok(), "kept\n");
+    let said = node.said();
+    for (what, of) in [("settings are changed", &topic), ("is deleted", &unnamed)] {
+        let mut lines = said.lines();
+        assert!(
+            lines.any(|line| line.contains(what) && line.contains(of.as_str())),
+            "{what}: {said}"
+        );
+    }
 }
