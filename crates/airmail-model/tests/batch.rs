@@ -9,7 +9,7 @@
 
 use airmail_model::batch::{AttributeValue, BatchTarget, ProducerStamp, Record};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, ErrorCode, Limits, LogId, LogIndex, MapEpoch, Message,
+    Batch, BatchEncoder, Checked, ErrorCode, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
     NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, RoleId, Slice, TopicName,
 };
 use bytes::Bytes;
@@ -114,6 +114,7 @@ fn read(record: &Record<'_>) -> Message {
     Message {
         topic: TopicName::new(record.topic_name, &LIMITS).unwrap(),
         payload: Bytes::copy_from_slice(record.payload),
+        lane: Lane::Normal,
         attributes: record
             .attributes
             .map(|(name, value)| (name.to_owned(), value))

@@ -30,6 +30,7 @@ pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Messa
     Ok(Message {
         topic: TopicName::new(&message.topic, limits)?,
         payload: message.payload,
+        lane: Lane::Normal,
         attributes,
         key: None,
         ttl_ms: None,
@@ -64,7 +65,7 @@ pub fn message_to_proto(message: &Message) -> v1::Message {
         attributes: attributes
             .map(|(key, value)| (key.clone(), attribute_to_proto(value)))
             .collect(),
-        lane: v1::Lane::Normal.into(),
+        lane: lane_to_proto(message.lane).into(),
         key: message.key.clone(),
         ttl_ms: message.ttl_ms,
         deliver_at_us: message.deliver_at,

@@ -5,7 +5,7 @@ use super::attributes::{
 };
 use super::layout::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX};
 use crate::error::{Error, ErrorCode};
-use crate::id::RoleId;
+use crate::id::{Lane, RoleId};
 use crate::limits::Limits;
 use crate::topic::TopicName;
 use bytes::Bytes;
@@ -27,6 +27,8 @@ pub struct Message {
     pub topic: TopicName,
     /// The message's content; may be empty.
     pub payload: Bytes,
+    /// Its priority class, which chooses the log: no part of the encoded message. Reserved: `High` is refused.
+    pub lane: Lane,
     /// Facts about it, in any order, each name once.
     pub attributes: Vec<(String, AttributeValue)>,
     /// Ordering key, at most 65,535 bytes. Reserved: refused.
@@ -48,6 +50,7 @@ impl Message {
         Message {
             topic,
             payload: payload.into(),
+            lane: Lane::Normal,
             attributes: Vec::new(),
             key: None,
             ttl_ms: None,
@@ -64,6 +67,12 @@ impl Message {
         self
     }
 
+    /// The same in another lane.
+    #[must_use]
+    pub fn lane(self, lane: Lane) -> Message {
+        Message { lane, ..self }
+    }
+
     /// Whether a node with these limits takes it.
     ///
     /// # Errors
@@ -78,6 +87,7 @@ impl Message {
     #[inline]
     fn check_reserved(&self) -> Result<(), Error> {
         let used = [
+            (self.lane != Lane::Normal, "lane"),
             (self.key.is_some(), "key"),
             (self.ttl_ms.is_some(), "ttl"),
             (self.deliver_at.is_some(), "deliver_at"),

@@ -5,13 +5,13 @@
 
 use super::{Batch, BatchEncoder, BatchTarget, Checked, Message, PushError};
 use crate::error::{Error, ErrorCode};
-use crate::id::{Lane, LogId, LogIndex};
+use crate::id::LogId;
 use crate::limits::Limits;
 use crate::map::LogMap;
 use std::collections::BTreeMap;
 
 /// Encodes messages into as few batches as the map and the limits allow, in order of log. Messages of one
-/// topic keep their order. Each message is taken from the iterator when its turn comes.
+/// topic and lane keep their order. Each message is taken from the iterator when its turn comes.
 ///
 /// # Errors
 /// The first message's refusal, by the iterator or by the encoder: nothing is encoded then.
@@ -22,13 +22,13 @@ pub fn batches_by_log(
     time_us: i64,
     limits: &Limits,
 ) -> Result<Vec<Checked<Batch>>, Error> {
-    let mut encoders: BTreeMap<LogIndex, BatchEncoder> = BTreeMap::new();
+    let mut encoders: BTreeMap<LogId, BatchEncoder> = BTreeMap::new();
     let mut batches = Vec::new();
     for message in messages {
         let message = message?;
-        let log = map.log(message.topic.hash(map.namespace), Lane::Normal);
+        let log = map.log(message.topic.hash(map.namespace), message.lane);
         let encoder = encoders
-            .entry(log.index)
+            .entry(log)
             .or_insert_with(|| BatchEncoder::new(map.namespace));
         match encoder.push(&message, time_us, limits) {
             Ok(()) => {}
@@ -47,12 +47,7 @@ pub fn batches_by_log(
             .value("none")
             .limit("at least 1"));
     }
-    for (index, mut encoder) in encoders {
-        let log = LogId {
-            namespace: map.namespace,
-            lane: Lane::Normal,
-            index,
-        };
+    for (log, mut encoder) in encoders {
         batches.push(encoder.finish(&target(map, log, time_us)));
     }
     Ok(batches)

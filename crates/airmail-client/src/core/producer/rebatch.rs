@@ -61,7 +61,8 @@ impl Producer {
             }
             let limits = self.config.limits.clone();
             for message in unbatched {
-                let log = map.log(message.message.topic.hash(namespace), Lane::Normal);
+                let Message { topic, lane, .. } = &message.message;
+                let log = map.log(topic.hash(namespace), *lane);
                 let (id, epoch) = (self.id, self.epoch);
                 let queue = self.queues.entry(log);
                 let queue = queue.or_insert_with(|| LogQueue::new(log, map.epoch, id, epoch));
@@ -147,7 +148,7 @@ fn unbatch(queue: &mut LogQueue) -> Vec<Unbatched> {
 fn messages_of(sealed: &SealedBatch) -> impl Iterator<Item = Unbatched> {
     let records = sealed.batch.iter().zip(&sealed.tickets);
     records.map(|(record, ticket)| Unbatched {
-        message: message_of(&record, sealed.batch.share(record.payload)),
+        message: message_of(&record, sealed.batch.log().lane, sealed.batch.share(record.payload)),
         ticket: *ticket,
         published: sealed.published,
         time: record.time,
@@ -155,11 +156,12 @@ fn messages_of(sealed: &SealedBatch) -> impl Iterator<Item = Unbatched> {
 }
 
 /// Restores the message that a record was made of, whole: one without its audience would be for everybody.
-fn message_of(record: &Record<'_>, payload: Bytes) -> Message {
+fn message_of(record: &Record<'_>, lane: Lane, payload: Bytes) -> Message {
     let owned = |(name, value): (&str, _)| (name.to_owned(), value);
     Message {
         topic: record.name(),
         payload,
+        lane,
         attributes: record.attributes.map(owned).collect(),
         key: record.key.map(Bytes::copy_from_slice),
         ttl_ms: record.ttl_ms,
@@ -185,17 +187,22 @@ mod tests {
             deliver_at: Some(6),
             version: Some(7),
             audience: vec![RoleId(8), RoleId(9)],
+            lane: Lane::High,
             ..Message::new(topic, "x").attribute("a", AttributeValue::Bool(true))
         };
         let mut encoder = BatchEncoder::new(NamespaceId(0));
         encoder.push_reserved(&message, 1, &limits).unwrap();
         let batch = encoder.finish(&BatchTarget {
-            log: LogId::default(),
+            log: LogId {
+                lane: Lane::High,
+                ..LogId::default()
+            },
             epoch: MapEpoch(1),
             producer: None,
             producer_time: 1,
         });
         let record = batch.record(0);
-        assert_eq!(message_of(&record, batch.share(record.payload)), message);
+        let payload = batch.share(record.payload);
+        assert_eq!(message_of(&record, batch.log().lane, payload), message);
     }
 }
