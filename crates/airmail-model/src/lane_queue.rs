@@ -1,4 +1,4 @@
-//! Whose turn it is where both lanes wait: one rule for every queue, window and reader.
+//! Turns of two lanes where both wait: one rule for every queue, window and reader.
 //!
 //! High goes first. While normal waits too it gets [`NORMAL_SHARE`] of the bytes, in [`LaneTurns`] by the debt that
 //! each byte of high adds; so order within a lane holds, and neither waits for ever. Nobody is promoted by its waiting
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// Normal's part of the bytes while high waits too: one in so many.
 pub const NORMAL_SHARE: u64 = 4;
 
-/// Who goes next of two lanes, by bytes.
+/// Turns of two lanes, by bytes.
 ///
 /// ```
 /// use airmail_model::{Lane, LaneTurns};

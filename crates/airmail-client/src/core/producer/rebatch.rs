@@ -148,7 +148,11 @@ fn unbatch(queue: &mut LogQueue) -> Vec<Unbatched> {
 fn messages_of(sealed: &SealedBatch) -> impl Iterator<Item = Unbatched> {
     let records = sealed.batch.iter().zip(&sealed.tickets);
     records.map(|(record, ticket)| Unbatched {
-        message: message_of(&record, sealed.batch.log().lane, sealed.batch.share(record.payload)),
+        message: message_of(
+            &record,
+            sealed.batch.log().lane,
+            sealed.batch.share(record.payload),
+        ),
         ticket: *ticket,
         published: sealed.published,
         time: record.time,
