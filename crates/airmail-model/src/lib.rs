@@ -5,8 +5,7 @@
 //! and a node, before it is put on any wire, is [`frame`]; that of mailboxes is [`mailbox`]; every
 //! error a user can see comes from one table, [`error`]. Programmer errors are reported through
 //! [`mod@bug`]. Which messages somebody wants is said by a [`filter`], and of which topics by a
-//! [`selector`]; which of them may be handed over, and until when, by a [`verdict`]. Where both lanes
-//! wait, [`lane_queue`] says whose turn it is.
+//! [`selector`]; which of them may be handed over, and until when, by a [`verdict`].
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +18,6 @@ pub mod filter;
 pub mod frame;
 pub mod holder;
 pub mod id;
-pub mod lane_queue;
 pub mod limits;
 pub mod mailbox;
 pub mod map;
@@ -42,7 +40,6 @@ pub use id::{
     Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
     ProducerEpoch, ProducerId, ProducerSequence, RoleId, Sequence, Term, TopicHash,
 };
-pub use lane_queue::{LaneQueue, LaneTurns};
 pub use limits::Limits;
 pub use map::LogMap;
 pub use namespace::{EarlierLogs, Namespace, NamespaceSpec, Retention};

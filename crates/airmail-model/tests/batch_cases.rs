@@ -8,7 +8,7 @@
 
 use airmail_model::batch::{AttributeValue, BatchTarget, PushError};
 use airmail_model::{
-    Batch, BatchEncoder, ErrorCode, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId,
+    Batch, BatchEncoder, ErrorCode, Lane, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId,
     TopicName,
 };
 use bytes::Bytes;
@@ -88,6 +88,7 @@ fn a_reserved_field_is_refused_by_name() {
         refusal(&message, &LIMITS)
     };
     let reserved = |field: &str| (ErrorCode::Unimplemented, field.to_owned());
+    assert_eq!(with(|message| message.lane = Lane::High), reserved("lane"));
     assert_eq!(
         with(|message| message.key = Some(Bytes::new())),
         reserved("key")

@@ -67,12 +67,6 @@ impl Message {
         self
     }
 
-    /// The same in another lane.
-    #[must_use]
-    pub fn lane(self, lane: Lane) -> Message {
-        Message { lane, ..self }
-    }
-
     /// Whether a node with these limits takes it.
     ///
     /// # Errors
