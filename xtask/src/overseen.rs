@@ -1,12 +1,13 @@
 //! `cargo test`, overseen: its output is passed on, each test binary's time is noted, and a binary
-//! that prints nothing for long is ended, by name, with the tests that have not come to an end.
+//! that prints nothing for long is ended, by name, with the tests that have not come to an end. What
+//! failing tests printed is printed once more after all others, where whoever reads only the end finds it.
 //!
 //! Tests bound their own waits, and name them; this is for a test that does not.
 
 use crate::parts::{Parts, now};
 use crate::process::{self, show};
 use anyhow::{Context as _, bail};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_secs(30 * 60);
 /// Lines that may wait to be passed on.
 const LINES: usize = 256;
+/// Lines of failing tests that are printed once more, of each binary: the last ones, as their names come last.
+const LINES_OF_FAILURES: usize = 150;
 
 /// Runs it, and notes the time of each test binary. Fails unless it ends with 0.
 pub(crate) fn run(command: &mut Command, parts: &mut Parts) -> anyhow::Result<()> {
@@ -56,6 +59,9 @@ fn run_for(command: &mut Command, parts: &mut Parts, silence: Duration) -> anyho
         bail!("`{shown}`: {hanging}");
     }
     let status = child.wait()?;
+    for line in &progress.failures {
+        println!("{line}");
+    }
     anyhow::ensure!(status.success(), "`{shown}`: {status}");
     Ok(())
 }
@@ -66,6 +72,10 @@ struct Progress {
     begun: Instant,
     /// Tests that were said to take long and have not ended.
     long: BTreeSet<String>,
+    /// What the failing tests of this binary printed, between its tests and its result.
+    failing: Option<VecDeque<String>>,
+    /// What those of the binaries before printed, each under its binary's name.
+    failures: Vec<String>,
 }
 
 impl Progress {
@@ -74,6 +84,8 @@ impl Progress {
             binary: "before the first test".to_owned(),
             begun: now(),
             long: BTreeSet::new(),
+            failing: None,
+            failures: Vec::new(),
         }
     }
 
@@ -104,6 +116,7 @@ impl Progress {
 
     fn read(&mut self, line: &str, parts: &mut Parts) {
         let trimmed = line.trim_start();
+        self.read_failures(line);
         if let Some(binary) = trimmed.strip_prefix("Running ") {
             // As `Running tests/end_to_end/main.rs (target/debug/deps/end_to_end-0123)`.
             let path = binary.rsplit_once('(').map_or(binary, |(_, path)| path);
@@ -118,6 +131,23 @@ impl Progress {
             } else if let Some((name, _)) = test.split_once(" ... ") {
                 self.long.remove(name);
             }
+        }
+    }
+
+    /// Keeps the lines from a binary's `failures:` to its result.
+    fn read_failures(&mut self, line: &str) {
+        if line.starts_with("test result: ") {
+            if let Some(lines) = self.failing.take() {
+                self.failures.push(format!("failed in {}:", self.binary));
+                self.failures.extend(lines);
+            }
+        } else if line == "failures:" && self.failing.is_none() {
+            self.failing = Some(VecDeque::new());
+        } else if let Some(lines) = &mut self.failing {
+            if lines.len() == LINES_OF_FAILURES {
+                lines.pop_front();
+            }
+            lines.push_back(line.to_owned());
         }
     }
 
@@ -211,6 +241,29 @@ mod tests {
         follow("echo; echo 1 >&2", Duration::from_secs(600)).unwrap();
         let failed = follow("exit 3", Duration::from_secs(600)).unwrap_err();
         assert!(failed.to_string().contains('3'), "{failed}");
+    }
+
+    #[test]
+    fn what_failing_tests_printed_is_kept_under_their_binary() {
+        let (mut progress, mut parts) = (Progress::new(), Parts::of("tried"));
+        let many = (0..LINES_OF_FAILURES).map(|at| format!("line {at}"));
+        let lines = [
+            "     Running tests/a.rs (target/debug/deps/a-0123)",
+            "test one ... FAILED",
+            "failures:",
+            "---- one stdout ----",
+        ]
+        .map(str::to_owned);
+        let ends = ["failures:", "    one", "test result: FAILED. 0 passed"].map(str::to_owned);
+        for line in lines.into_iter().chain(many).chain(ends) {
+            progress.read(&line, &mut parts);
+        }
+        progress.read("test result: ok. 1 passed", &mut parts);
+        let kept = &progress.failures;
+        assert_eq!(kept.len(), LINES_OF_FAILURES + 1);
+        assert_eq!(kept.first().unwrap(), "failed in a:");
+        assert_eq!(kept.last().unwrap(), "    one");
+        std::mem::forget(parts);
     }
 
     #[test]

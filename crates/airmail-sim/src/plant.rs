@@ -180,6 +180,18 @@ impl Plant {
         }
     }
 
+    /// Whether nothing but a move shows it: then every run that can have moves has them.
+    #[must_use]
+    pub const fn is_of_moves(self) -> bool {
+        matches!(
+            self,
+            Plant::EndBeforeSealed
+                | Plant::SealedNotAsked
+                | Plant::RetiredUnemptied
+                | Plant::TakenBeforeSealed
+        )
+    }
+
     /// Beginnings of the violation that finds the plant: a guarantee, or another invariant. A
     /// violation of a core's state is found by the core itself, at the step that breaks it.
     #[must_use]
@@ -201,10 +213,11 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
-            Plant::RetiredUnemptied | Plant::TakenBeforeSealed => &["G2"],
+            Plant::RetiredUnemptied => &["G2"],
             // Messages are skipped, or waited for where nobody gives them any more.
-            Plant::EndBeforeSealed => &["G2", "liveness"],
-            Plant::SealedNotAsked => &["G3"],
+            Plant::EndBeforeSealed | Plant::TakenBeforeSealed => &["G2", "liveness"],
+            // A retry is stored again, or told that it is not.
+            Plant::SealedNotAsked => &["G3", "G8"],
             // Messages are missing, or the client waits for them.
             Plant::LiveBeforeEffective
             | Plant::WantedUntilDropped

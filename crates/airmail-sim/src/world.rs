@@ -161,7 +161,8 @@ impl World {
                 swarm.leap = 0;
             }
         }
-        let moves = (!is_of_writers && Moves::are_of(seed)).then(|| Moves::of(seed));
+        let has_moves = Moves::are_of(seed) || plant.is_some_and(Plant::is_of_moves);
+        let moves = (!is_of_writers && has_moves).then(|| Moves::of(seed));
         let disks = cluster.disks() * (1 + usize::from(moves.is_some()));
         let mut weather = Weather::new(swarm, disks, &mut chance, plant);
         let mut evidence = Evidence::new(show);

@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds within which each is found, where nothing else is said.
 const SEEDS: u64 = 200;
-/// Seeds within which those are found that want several shards, or Kafka.
-const CLUSTER_SEEDS: u64 = 1_000;
+/// Seeds within which those are found that want several shards, Kafka, or moves.
+const RARE_SEEDS: u64 = 1_000;
 
 fn found(plant: Plant, stage: Stage) -> Option<String> {
     // In a release too, the cores assert their invariants.
     airmail_model::bug::set_panics(true);
-    (0..seeds(stage)).find_map(|seed| {
+    (0..seeds(plant, stage)).find_map(|seed| {
         let run = Run {
             stage,
             seed,
@@ -31,9 +31,10 @@ fn found(plant: Plant, stage: Stage) -> Option<String> {
     })
 }
 
-const fn seeds(stage: Stage) -> u64 {
+const fn seeds(plant: Plant, stage: Stage) -> u64 {
     match stage {
-        Stage::Cluster | Stage::Kafka => CLUSTER_SEEDS,
+        _ if plant.is_of_moves() => RARE_SEEDS,
+        Stage::Cluster | Stage::Kafka => RARE_SEEDS,
         Stage::Storage | Stage::World => SEEDS,
     }
 }
@@ -50,7 +51,7 @@ fn all_are_found(stages: [Stage; 2]) {
     for plant in plants.filter(|plant| stages.contains(&plant.stage())) {
         let what = found(*plant, plant.stage());
         let what = what.unwrap_or_else(|| {
-            let seeds = seeds(plant.stage());
+            let seeds = seeds(*plant, plant.stage());
             panic!("{plant} is not found in {seeds} seeds")
         });
         let known = plant.breaks().iter().any(|start| what.starts_with(start));
