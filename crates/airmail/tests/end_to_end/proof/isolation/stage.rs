@@ -5,10 +5,11 @@ use super::super::nodes::{Nodes, Plot, Who};
 use super::super::victim::client;
 use super::{Amounts, Beside, Figures};
 use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
-use airmail_client::{Client, Start, Subscription};
+use airmail_client::{Client, ErrorCode, Start, Subscription};
 use airmail_model::{Limits, Retention, TopicName};
 use airmail_testkit::network::Cut;
 use airmail_testkit::node::{self, airmail};
+use airmail_testkit::scale;
 use serde_json::Value;
 use std::fs;
 use std::num::NonZeroU32;
@@ -58,6 +59,9 @@ pub(super) enum On {
     #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "it has no Kafka"))]
     Kafka,
 }
+
+/// Times that a command is given again whose outcome is unknown.
+const TRIES: u32 = 10;
 
 /// The cluster, and who is beside the load.
 pub(super) struct Stage {
@@ -341,6 +345,9 @@ fn gateway(on: On, number: usize) -> Who {
 /// Has this thread run only while nobody else wants its processor. A lower priority would not do: whoever runs, runs on
 /// for some milliseconds.
 fn give_way() {
+    if scale::prove("JUDGE").is_none() {
+        return;
+    }
     let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
     let done = Command::new("chrt")
         .args(["--idle", "--pid", "0", &thread])
@@ -356,9 +363,13 @@ async fn bound(url: &str) -> Result<(), airmail_client::Error> {
         ..Retention::default()
     };
     let admin = client.admin();
-    admin
-        .update("default", None, Some(kept), None, None)
-        .await?;
+    let mut tries = 0..TRIES;
+    while let Err(error) = admin.update("default", None, Some(kept), None, None).await {
+        // A link of a cluster that is just beginning, on a machine with much to do, may be taken for dead.
+        if error.code() != ErrorCode::OutcomeUnknown || tries.next().is_none() {
+            return Err(error);
+        }
+    }
     client.close().await
 }
 
