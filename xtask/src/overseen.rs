@@ -72,9 +72,9 @@ struct Progress {
     begun: Instant,
     /// Tests that were said to take long and have not ended.
     long: BTreeSet<String>,
-    /// What the failing tests of this binary printed, between its tests and its result.
+    /// Output of this binary's failing tests, between its tests and its result.
     failing: Option<VecDeque<String>>,
-    /// What those of the binaries before printed, each under its binary's name.
+    /// The same of the binaries before, each under its name.
     failures: Vec<String>,
 }
 

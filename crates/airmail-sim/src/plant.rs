@@ -240,6 +240,8 @@ impl Plant {
             Plant::HoleLeftOut | Plant::StragglerTaken | Plant::ForgottenByTimer => &[
                 "G3 every node leaves out the same",
                 "G2 a gap's reason is so",
+                // Whoever goes on at another node.
+                "G2 a whole stream has no holes",
                 // And it was acknowledged.
                 "G1 acknowledged means held",
             ],
