@@ -54,14 +54,14 @@ fn run_for(command: &mut Command, parts: &mut Parts, silence: Duration) -> anyho
     passing.spawn(pass_on)?;
     let mut progress = Progress::new();
     let ended = progress.follow(&lines, parts, silence);
+    for line in &progress.failures {
+        println!("{line}");
+    }
     if let Err(hanging) = ended {
         end_with_children(&mut child);
         bail!("`{shown}`: {hanging}");
     }
     let status = child.wait()?;
-    for line in &progress.failures {
-        println!("{line}");
-    }
     anyhow::ensure!(status.success(), "`{shown}`: {status}");
     Ok(())
 }
@@ -115,8 +115,8 @@ impl Progress {
     }
 
     fn read(&mut self, line: &str, parts: &mut Parts) {
-        let trimmed = line.trim_start();
         self.read_failures(line);
+        let trimmed = line.trim_start();
         if let Some(binary) = trimmed.strip_prefix("Running ") {
             // As `Running tests/end_to_end/main.rs (target/debug/deps/end_to_end-0123)`.
             let path = binary.rsplit_once('(').map_or(binary, |(_, path)| path);
@@ -137,10 +137,7 @@ impl Progress {
     /// Keeps the lines from a binary's `failures:` to its result.
     fn read_failures(&mut self, line: &str) {
         if line.starts_with("test result: ") {
-            if let Some(lines) = self.failing.take() {
-                self.failures.push(format!("failed in {}:", self.binary));
-                self.failures.extend(lines);
-            }
+            self.keep_failures();
         } else if line == "failures:" && self.failing.is_none() {
             self.failing = Some(VecDeque::new());
         } else if let Some(lines) = &mut self.failing {
@@ -151,7 +148,16 @@ impl Progress {
         }
     }
 
+    fn keep_failures(&mut self) {
+        if let Some(lines) = self.failing.take() {
+            self.failures.push(format!("failed in {}:", self.binary));
+            self.failures.extend(lines);
+        }
+    }
+
     fn next(&mut self, binary: &str, parts: &mut Parts) {
+        // One that was ended while it told of failures has no result.
+        self.keep_failures();
         let ended = now();
         parts.note(&self.binary, ended - self.begun);
         self.begun = ended;

@@ -213,9 +213,9 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
-            Plant::RetiredUnemptied => &["G2"],
+            Plant::RetiredUnemptied | Plant::TakenBeforeSealed => &["G2"],
             // Messages are skipped, or waited for where nobody gives them any more.
-            Plant::EndBeforeSealed | Plant::TakenBeforeSealed => &["G2", "liveness"],
+            Plant::EndBeforeSealed => &["G2", "liveness"],
             // A retry is stored again, or told that it is not.
             Plant::SealedNotAsked => &["G3", "G8"],
             // Messages are missing, or the client waits for them.
@@ -240,8 +240,6 @@ impl Plant {
             Plant::HoleLeftOut | Plant::StragglerTaken | Plant::ForgottenByTimer => &[
                 "G3 every node leaves out the same",
                 "G2 a gap's reason is so",
-                // Whoever goes on at another node.
-                "G2 a whole stream has no holes",
                 // And it was acknowledged.
                 "G1 acknowledged means held",
             ],

@@ -42,7 +42,7 @@ fn everything_that_can_happen_to_a_log_happens() {
 
 #[test]
 fn everything_that_can_happen_between_shards_happens() {
-    let between: Vec<&str> = holes(Stage::Cluster, Place::Cluster, 120);
+    let between: Vec<&str> = holes(Stage::Cluster, Place::Cluster, 40);
     assert_eq!(between, [""; 0]);
 }
 

@@ -3,9 +3,9 @@
 //!
 //! A publisher and a subscriber are clients of one gateway; whatever stands still is at another, or a stream of its
 //! own. That other one has a subscriber, too, of another topic, to which an eighth of all messages go. It and its clients
-//! stand for another machine: they give way to the load where it is judged, and there is a third, to which the clients of a gateway that
-//! stands still go. In each round they run beside nobody and beside each of these for as long, in an order that turns, and
-//! what is judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
+//! stand for another machine: where the load is judged they give way to it. There is a third gateway, to which the
+//! clients of one that stands still go. In each round they run beside nobody and beside each of these for as long, in an
+//! order that turns, and what is judged, with `AIRMAIL_PROVE_JUDGE`, are medians of the ratios within rounds. That nothing is lost, comes twice or out of
 //! order, and that no node's memory grows beyond what its bounds allow, is judged always.
 //!
 //! Or the logs are on three brokers of Kafka, of two towers. There they run also beside messages for a partition that

@@ -5,7 +5,7 @@ use super::super::nodes::{Nodes, Plot, Who};
 use super::super::victim::client;
 use super::{Amounts, Beside, Figures};
 use airmail_bench::late::{Backlog, CaughtUp, Crowd, Wanted};
-use airmail_client::{Client, ErrorCode, Start, Subscription};
+use airmail_client::{Client, Start, Subscription};
 use airmail_model::{Limits, Retention, TopicName};
 use airmail_testkit::network::Cut;
 use airmail_testkit::node::{self, airmail};
@@ -60,14 +60,11 @@ pub(super) enum On {
     Kafka,
 }
 
-/// Times that a command is given again whose outcome is unknown.
-const TRIES: u32 = 10;
-
 /// The cluster, and who is beside the load.
 pub(super) struct Stage {
     nodes: Nodes,
     on: On,
-    /// Its threads give way to the load, as if its clients were on another machine.
+    /// Its threads give way to the load where that is judged, as if its clients were on another machine.
     runtime: Runtime,
     backlog: Backlog,
     /// Payload of the backlog.
@@ -342,7 +339,7 @@ fn gateway(on: On, number: usize) -> Who {
     }
 }
 
-/// Has this thread run only while nobody else wants its processor. A lower priority would not do: whoever runs, runs on
+/// Has this thread run only while nobody else wants its processor, where the load is judged. A lower priority would not do: whoever runs, runs on
 /// for some milliseconds.
 fn give_way() {
     if scale::prove("JUDGE").is_none() {
@@ -363,13 +360,9 @@ async fn bound(url: &str) -> Result<(), airmail_client::Error> {
         ..Retention::default()
     };
     let admin = client.admin();
-    let mut tries = 0..TRIES;
-    while let Err(error) = admin.update("default", None, Some(kept), None, None).await {
-        // A link of a cluster that is just beginning, on a machine with much to do, may be taken for dead.
-        if error.code() != ErrorCode::OutcomeUnknown || tries.next().is_none() {
-            return Err(error);
-        }
-    }
+    admin
+        .update("default", None, Some(kept), None, None)
+        .await?;
     client.close().await
 }
 
