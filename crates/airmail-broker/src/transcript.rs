@@ -27,6 +27,12 @@ pub(crate) const NEXT: LogId = LogId {
     ..LOG
 };
 
+/// The log of the namespace after a second move.
+pub(crate) const THIRD: LogId = LogId {
+    index: LogIndex(2),
+    ..LOG
+};
+
 /// Capabilities of the storage, where a transcript does not say otherwise.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     strongest: Durability::FSYNC,

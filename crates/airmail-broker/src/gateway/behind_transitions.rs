@@ -265,14 +265,26 @@ impl Gateway {
         self.lift(key);
         self.tell_progress(key, next, out);
         let life = self.behind.crossing(key).map(|of| of.life);
-        let behind = &mut self.behind[key];
-        let (sub, session, log) = (behind.sub, behind.session, behind.log);
-        let of = &self.logs[log];
-        behind.state = BehindState::Complete(LogPosition {
+        let of = &self.logs[self.behind[key].log];
+        let place = LogPosition {
             log: of.id,
             incarnation: life.unwrap_or(of.incarnation),
             next,
-        });
+        };
+        self.complete_at(key, place, out);
+    }
+
+    /// Ends a part at a place, before which its client has been told all.
+    pub(super) fn complete_at(
+        &mut self,
+        key: BehindKey,
+        place: LogPosition,
+        out: &mut GatewayEffects,
+    ) {
+        self.lift(key);
+        let behind = &mut self.behind[key];
+        let (sub, session, log) = (behind.sub, behind.session, behind.log);
+        behind.state = BehindState::Complete(place);
         let parts = self.late_parts(sub);
         let complete = parts
             .iter()

@@ -1,7 +1,7 @@
 //! Logs of earlier maps that are no more, because retention has left nothing in them or they are lost: who is there, or comes
 //! with a position in them, is told so, and goes on in the log after them.
 
-use super::behind::{Begin, BehindState};
+use super::behind::{Begin, Behind, BehindState};
 use super::{Gateway, GatewayEffects};
 use crate::catalog::{EarlierMap, Entry};
 use crate::keys::{BehindKey, LogKey, SubKey};
@@ -10,7 +10,8 @@ use airmail_model::position::LogPosition;
 use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
 
 impl Gateway {
-    /// Lets one pass a log that is no more, and those after it that are not either, and begin in the one after them.
+    /// Lets one pass a log that is no more, and those after it that are not either, and begin in the one after them; or be
+    /// complete, if its end lies in one of them.
     pub(super) fn pass_retired(
         &mut self,
         key: BehindKey,
@@ -20,18 +21,62 @@ impl Gateway {
     ) {
         let behind = &self.behind[key];
         let (sub, topic) = (behind.sub, behind.topic);
-        let (passed, next) = retired_from(entry, log, topic);
+        let (mut passed, next) = retired_from(entry, log, topic);
+        if let Some(until) = behind.until.filter(|_| behind.asked_until.is_none())
+            && let Some(last) = (passed.iter()).position(|(place, _)| place.log == until.log)
+        {
+            passed.truncate(last + 1);
+            passed[last].1 = passed[last].1.min(until.before);
+            return self.complete_in_passed(key, &passed, begin, out);
+        }
         let Some(next) = next.and_then(|log| self.find_open(log)) else {
             // Input: a log that is not open yet. Nothing is told before it is, for all this is looked at again then.
             return self.await_successor(key, begin, out);
         };
+        self.tell_passed(sub, &passed, begin, out);
+        self.begin_in(key, next, begin, out);
+    }
+
+    /// Tells a subscription's client what is gone with the logs that it passes, unless it begins behind them; where it
+    /// stands then, if it was told something.
+    fn tell_passed(
+        &mut self,
+        sub: SubKey,
+        passed: &[(LogPosition, Sequence)],
+        begin: Begin,
+        out: &mut GatewayEffects,
+    ) -> Option<LogPosition> {
         let is_new = matches!(begin, Begin::Latest | Begin::First { .. });
-        for (place, end) in passed.into_iter().filter(|_| !is_new) {
-            if end > Sequence::FIRST {
-                self.tell_retired(sub, place, end, out);
+        let mut stands = None;
+        for (place, end) in passed.iter().filter(|_| !is_new) {
+            if *end > Sequence::FIRST {
+                self.tell_retired(sub, *place, *end, out);
+                stands = Some(LogPosition {
+                    next: *end,
+                    ..*place
+                });
             }
         }
-        self.begin_in(key, next, begin, out);
+        stands
+    }
+
+    /// Ends one whose end lies in the last of these logs, none of which is there any more.
+    fn complete_in_passed(
+        &mut self,
+        key: BehindKey,
+        passed: &[(LogPosition, Sequence)],
+        begin: Begin,
+        out: &mut GatewayEffects,
+    ) {
+        let Behind { sub, log, at, .. } = self.behind[key];
+        match self.tell_passed(sub, passed, begin, out) {
+            Some(place) => self.complete_at(key, place, out),
+            None => {
+                let end = self.logs[log].ended.unwrap_or(at);
+                self.tell_detached(key, out);
+                self.complete(key, end, out);
+            }
+        }
     }
 
     /// Tells a subscription's client that a log's numbers from a place in it on are gone, up to where it ended.
@@ -114,6 +159,7 @@ impl Gateway {
             }
         }
         self.logs[key].waiting.clear();
+        self.ask_until_again(id, out);
         self.rest_tail(key, out);
         true
     }

@@ -261,33 +261,55 @@ impl Gateway {
         log
     }
 
-    /// Asks where the log ends in which a subscription's end lies.
-    pub(super) fn ask_until(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
+    /// The log in which a subscription's end is to be asked for, as far as is known here.
+    fn log_of_end(&self, key: BehindKey) -> LogId {
         let behind = &self.behind[key];
         let here = self.logs[behind.log].id;
         let entry = self.catalog().get(here.namespace);
-        let last = match (behind.asked_until, entry) {
-            (Some(Until::Now | Until::Time(_)), Some(entry)) => {
-                // Where that log is not open here, the last before it that is: so each answer leads further on.
-                let mut last = self.live_log(entry, behind.topic, here.lane);
-                while last != here && self.find_open(last).is_none() {
-                    last = entry.predecessor(last, behind.topic).unwrap_or(here);
-                }
-                last
-            }
-            _ => here,
+        let (Some(Until::Now | Until::Time(_)), Some(entry)) = (behind.asked_until, entry) else {
+            // Input: a number, which is of the log in which it begins; or a namespace that is being deleted.
+            return here;
         };
+        // Where that log is not open here, the last before it that is: so each answer leads further on.
+        let mut last = self.live_log(entry, behind.topic, here.lane);
+        while last != here && self.find_open(last).is_none() {
+            last = entry.predecessor(last, behind.topic).unwrap_or(here);
+        }
+        last
+    }
+
+    /// Asks where the log ends in which a subscription's end lies.
+    pub(super) fn ask_until(&mut self, key: BehindKey, begin: Begin, out: &mut GatewayEffects) {
+        let log = self.log_of_end(key);
         let behind = &mut self.behind[key];
         behind.until = Some(End {
-            log: last,
+            log,
             before: Sequence::MAX,
         });
         behind.state = BehindState::Locating(begin);
         out.tell(ToTower::Ask {
             member: self.behind.member(key),
-            log: last,
+            log,
             question: Question::End,
         });
+    }
+
+    /// Asks anew for those, in whatever log, whose end was asked for in a log that is no more: that is not answered.
+    pub(super) fn ask_until_again(&mut self, gone: LogId, out: &mut GatewayEffects) {
+        let asked = self.behind.iter().filter_map(|(key, behind)| {
+            let is_in_it = behind.until.is_some_and(|until| until.log == gone);
+            match behind.state {
+                BehindState::Locating(begin) if is_in_it && behind.asked_until.is_some() => {
+                    Some((key, begin))
+                }
+                _ => None,
+            }
+        });
+        for (key, begin) in asked.collect::<Vec<_>>() {
+            // An answer may be on its way yet.
+            self.behind[key].ticket = self.behind.ticket();
+            self.ask_until(key, begin, out);
+        }
     }
 
     /// Where the log ends is known in which a subscription's end lies; whether its end is known with that. If that log
@@ -306,10 +328,7 @@ impl Gateway {
         };
         let is_number = matches!(asked, Until::Sequence(_));
         if self.has_ended(until.log) && !is_number {
-            let entry = self.catalog().get(until.log.namespace);
-            let next = entry.and_then(|entry| entry.successor(until.log, behind.topic));
-            let is_open = next.is_some_and(|next| self.find_open(next).is_some());
-            if is_open {
+            if self.log_of_end(key).index > until.log.index {
                 self.ask_until(key, begin, out);
             } else {
                 self.await_successor(key, begin, out);

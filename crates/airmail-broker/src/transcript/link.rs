@@ -4,8 +4,8 @@
 //! Each side names members in its own way, so it gives the functions that name one and that find one.
 
 use super::{
-    LOG, NAMESPACE, NEXT, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
-    show_delivered, show_extent, show_records, show_topic,
+    LOG, NAMESPACE, NEXT, THIRD, number, read_batch, read_bounds, read_extent, read_stored,
+    show_batch, show_delivered, show_extent, show_records, show_topic,
 };
 use crate::link::{Answer, Follow, FromTower, Interest, MemberId, Part, Question, ToTower};
 use airmail_log::{GapWhy, Refusal, WantEdit};
@@ -18,8 +18,9 @@ use airmail_testkit::transcript::parts;
 type Name<'a> = &'a dyn Fn(MemberId) -> String;
 type Find<'a> = &'a dyn Fn(&str) -> Option<MemberId>;
 
-/// Begins what is said of the log after a move.
-const OF_NEXT: &str = "of the next log, ";
+/// Words that begin what is said of the logs after moves.
+const AFTER_MOVES: [(LogId, &str); 2] =
+    [(NEXT, "of the next log, "), (THIRD, "of the third log, ")];
 
 /// Shows a message of the gateway.
 pub(crate) fn show_to_tower(message: &ToTower, name: Name) -> String {
@@ -32,11 +33,9 @@ pub(crate) fn show_to_tower(message: &ToTower, name: Name) -> String {
         _ => LOG,
     };
     let text = show_of_a_log(message, name);
-    if log == LOG {
-        text
-    } else {
-        format!("{OF_NEXT}{text}")
-    }
+    let words = AFTER_MOVES.iter().find(|(of, _)| *of == log);
+    let words = words.map_or("", |(_, words)| words);
+    format!("{words}{text}")
 }
 
 fn show_of_a_log(message: &ToTower, name: Name) -> String {
@@ -297,10 +296,10 @@ fn show_result(message: &FromTower) -> String {
 
 /// Reads a message of the tower.
 pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
-    match line.strip_prefix(OF_NEXT) {
-        Some(line) => read_of_a_log(NEXT, line, find),
-        None => read_of_a_log(LOG, line, find),
-    }
+    let mut logs = AFTER_MOVES.iter();
+    let of_later = logs.find_map(|(log, words)| Some((*log, line.strip_prefix(words)?)));
+    let (log, line) = of_later.unwrap_or((LOG, line));
+    read_of_a_log(log, line, find)
 }
 
 fn read_of_a_log(log: LogId, line: &str, find: Find) -> Option<FromTower> {

@@ -48,6 +48,8 @@ transcripts! {
     a_moved_namespace_is_followed_as_written: "moved",
     publishes_to_a_log_that_a_move_has_left_behind_are_as_written: "moved_publishes",
     history_over_a_move_is_as_written: "moved_history",
+    history_over_two_moves_is_as_written: "moved_twice",
+    history_that_ends_in_a_log_that_is_no_more_is_as_written: "moved_twice_end_gone",
     a_time_in_a_later_log_is_found_as_written: "moved_times",
     a_log_that_is_cut_is_gone_on_with_as_written: "cut",
     a_namespace_that_is_made_anew_is_followed_as_written: "recreated",
@@ -306,14 +308,41 @@ fn read_moved(line: &str) -> Option<Entry> {
         state,
         ..before.to_earlier()
     };
+    Some(after_moves(1).with_earlier(vec![earlier]))
+}
+
+/// The namespace after so many moves, without the maps before.
+fn after_moves(moves: u16) -> Entry {
     let moved = Namespace {
-        version: 2,
-        epoch: MapEpoch(2),
-        first_log: LogIndex(1),
+        version: u64::from(1 + moves),
+        epoch: MapEpoch(1 + u32::from(moves)),
+        first_log: LogIndex(moves),
         ..namespace()
     };
-    let moved = Entry::new(moved, Provisions::NONE, Sequence(2));
-    Some(moved.with_earlier(vec![earlier]))
+    Entry::new(moved, Provisions::NONE, Sequence(1 + u64::from(moves)))
+}
+
+/// The namespace after two moves: its log is the third one, the first is kept, and so is the second, or is retired.
+fn read_moved_twice(line: &str) -> Option<Entry> {
+    let state = if line == "namespace 1 is moved again" {
+        EarlierState::Kept
+    } else {
+        let [end] = parts(
+            "of namespace 1, nothing is left between the moves, of which the second was at {}",
+            line,
+        )?;
+        EarlierState::Retired {
+            ends: [number(end)?].into(),
+            as_of: Sequence(4),
+            is_purged: false,
+            is_lost: false,
+        }
+    };
+    let second = EarlierMap {
+        state,
+        ..after_moves(1).to_earlier()
+    };
+    Some(after_moves(2).with_earlier(vec![after_moves(0).to_earlier(), second]))
 }
 
 /// The namespace with a log that has stopped, or has gone on in life 8 where it was cut.
@@ -358,7 +387,7 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
         });
     }
     let mut catalog = Catalog::default();
-    if let Some(entry) = read_moved(line) {
+    if let Some(entry) = read_moved(line).or_else(|| read_moved_twice(line)) {
         catalog.put(entry);
     } else if let Some(entry) = read_losses(line) {
         catalog.put(entry);
