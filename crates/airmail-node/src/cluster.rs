@@ -36,5 +36,6 @@ pub(crate) mod link_states;
 pub(crate) mod meeting;
 pub(crate) mod membership;
 mod resolving;
+pub(crate) mod tower_desk;
 pub(crate) mod tree;
 pub(crate) mod view;

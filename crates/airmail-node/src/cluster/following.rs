@@ -6,21 +6,19 @@
 //! one has. Whoever is suspected stays in: whether its logs have to move is seen by their links at once, and who is to
 //! have a log changes only when membership has confirmed it.
 //!
-//! A shard's storage takes news from its [`TowerDesk`] when it is polled, and leaves there whom it uses no more.
+//! A shard's storage takes news from its [`TowerDesk`] when it is polled, and leaves there whom it uses no more. A tower may
+//! live again when it has just been left: whoever lives is given to each storage that lacks it, at every look.
 
-use super::dialing::{Dialer, Remote};
+use super::dialing::Remote;
+use super::tower_desk::TowerDesk;
 use super::view::{ClusterView, Seen};
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::Metrics;
-use airmail_link::{FromHost, LinkLimits, ToHost, Tower, TowerName};
-use airmail_log::Waker;
+use airmail_link::{LinkLimits, TowerName};
 use airmail_membership::{Member, Standing};
-use airmail_wire::WirePort;
-use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -28,86 +26,6 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two questions to one that could not be taken.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// A tower of a shard's storage.
-pub(crate) type WireTower = Tower<WirePort<ToHost, FromHost>>;
-
-/// News of towers for a shard's storage, and what that storage leaves for whoever brings them.
-pub(crate) struct TowerDesk {
-    news: Mutex<TowerNews>,
-    waker: Waker,
-    /// Where the shard's links are kept, and until when.
-    home: OnceLock<(Handle, CancellationToken)>,
-}
-
-/// News that were not taken yet.
-#[derive(Default)]
-pub(crate) struct TowerNews {
-    /// Towers that have come.
-    pub(crate) added: Vec<(TowerName, WireTower)>,
-    /// Towers that live, if that has changed.
-    pub(crate) live: Option<Vec<TowerName>>,
-    /// Towers that the storage uses no more.
-    unused: BTreeSet<TowerName>,
-}
-
-impl TowerDesk {
-    pub(crate) fn new(waker: Waker) -> TowerDesk {
-        TowerDesk {
-            news: Mutex::default(),
-            waker,
-            home: OnceLock::new(),
-        }
-    }
-
-    /// Has links of towers that come kept on the runtime that this is called in, until `stop`.
-    pub(crate) fn begin(&self, stop: &CancellationToken) {
-        // A shard begins once.
-        let _ = self.home.set((Handle::current(), stop.clone()));
-    }
-
-    /// News for the storage.
-    pub(crate) fn take(&self) -> TowerNews {
-        let mut news = self.news.lock();
-        TowerNews {
-            added: std::mem::take(&mut news.added),
-            live: news.live.take(),
-            unused: BTreeSet::new(),
-        }
-    }
-
-    /// The storage uses these no more.
-    pub(crate) fn leave(&self, unused: Vec<TowerName>) {
-        self.news.lock().unused.extend(unused);
-    }
-
-    /// Whether the storage is rid of a tower; it is not told twice.
-    fn is_rid_of(&self, name: &TowerName) -> bool {
-        self.news.lock().unused.contains(name)
-    }
-
-    /// Tells of towers that have come, and of those that live, at once: one that does not live is not kept.
-    fn tell(&self, added: Vec<(TowerName, WireTower)>, live: &[TowerName]) {
-        let mut news = self.news.lock();
-        for (name, _) in &added {
-            news.unused.remove(name);
-        }
-        news.added.extend(added);
-        news.live = Some(live.to_vec());
-        drop(news);
-        (self.waker)();
-    }
-
-    fn keep(&self, dialers: Vec<Dialer>) {
-        let Some((home, stop)) = self.home.get() else {
-            // Input: a shard that has not begun. Nobody follows before all have.
-            return;
-        };
-        for dialer in dialers {
-            home.spawn(dialer.keep(stop.clone()));
-        }
-    }
-}
 
 /// One who follows the towers of a gateway. See the module's documentation.
 pub(crate) struct TowerFollower {
@@ -147,8 +65,8 @@ impl TowerFollower {
     pub(crate) async fn run(mut self, view: ClusterView, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let seen = view.seen();
-            let come = self.meet(&seen).await;
-            self.spread(&seen, come);
+            self.meet(&seen).await;
+            self.spread(&seen);
             self.part();
             tokio::select! {
                 () = sleep(LOOK) => {}
@@ -157,9 +75,8 @@ impl TowerFollower {
         }
     }
 
-    /// Towers that have come. Takes new addresses of others.
-    async fn meet(&mut self, seen: &Seen) -> Vec<(TowerName, Remote)> {
-        let mut come = Vec::new();
+    /// Knows towers that have come, and new addresses of others.
+    async fn meet(&mut self, seen: &Seen) {
         let members = seen.members.iter();
         for member in members.filter(|member| is_tower(member) && !is_going(member)) {
             let Some(card) = &member.card else {
@@ -179,7 +96,7 @@ impl TowerFollower {
                 Ok(remote) => {
                     tracing::info!(%name, "a further tower has come");
                     self.refused.remove(&name);
-                    come.push((name, remote));
+                    self.known.insert(name, remote);
                 }
                 Err(why) => {
                     if let Some(times) = self.troubles.happened(Instant::now()) {
@@ -189,7 +106,6 @@ impl TowerFollower {
                 }
             }
         }
-        come
     }
 
     async fn ask(&self, address: &str) -> Result<Remote, String> {
@@ -206,9 +122,8 @@ impl TowerFollower {
         Ok(remote)
     }
 
-    /// Tells the storages which towers live, if that has changed, and of those that have come.
-    fn spread(&mut self, seen: &Seen, come: Vec<(TowerName, Remote)>) {
-        self.known.extend(come.iter().cloned());
+    /// Tells the storages which towers live, if that has changed, and gives them those that they lack.
+    fn spread(&mut self, seen: &Seen) {
         let is_in = |name: &TowerName| {
             let mut members = seen.members.iter();
             let member = members.find(|member| member.id.name == name.as_str());
@@ -218,30 +133,29 @@ impl TowerFollower {
                 None => name.as_str() == self.first.peer().name,
             }
         };
-        let live: Vec<TowerName> = self
-            .known
-            .keys()
-            .filter(|name| is_in(name))
-            .cloned()
-            .collect();
-        if live.is_empty() || live == self.live {
+        let known = self.known.keys();
+        let live: Vec<TowerName> = known.filter(|name| is_in(name)).cloned().collect();
+        if live.is_empty() {
             return;
         }
+        let is_news = live != self.live;
         self.live = live;
         for (from, desk) in (0..).zip(&self.desks) {
-            let mut added = Vec::new();
-            for (name, remote) in &come {
-                let (tower, dialers) = remote.tower(from, &desk.waker, self.limits);
-                added.push((name.clone(), tower));
-                desk.keep(dialers);
+            let lacking = self.live.iter().filter(|name| !desk.has(name));
+            let lacking = lacking.map(|name| {
+                let (tower, dialers) = self.known[name].tower(from, desk.waker(), self.limits);
+                (name.clone(), tower, dialers)
+            });
+            let lacking: Vec<_> = lacking.collect();
+            if is_news || !lacking.is_empty() {
+                desk.tell(lacking, &self.live);
             }
-            desk.tell(added, &self.live);
         }
     }
 
     /// Parts from towers that no storage uses any more.
     fn part(&mut self) {
-        let is_rid = |name: &TowerName| self.desks.iter().all(|desk| desk.is_rid_of(name));
+        let is_rid = |name: &TowerName| self.desks.iter().all(|desk| !desk.has(name));
         let gone = self
             .known
             .keys()

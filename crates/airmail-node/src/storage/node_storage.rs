@@ -9,11 +9,12 @@ use crate::StartError;
 use crate::cluster::climbing::{Climber, Parent};
 use crate::cluster::credentials::{self, Identity};
 use crate::cluster::dialing::{Dialer, NotFound, Remote};
-use crate::cluster::following::{TowerDesk, TowerFollower};
+use crate::cluster::following::TowerFollower;
 use crate::cluster::host_shard::{HostShard, HostShards};
 use crate::cluster::hosting::Hosting;
 use crate::cluster::meeting::Meeting;
 use crate::cluster::membership::{self, Joined};
+use crate::cluster::tower_desk::TowerDesk;
 use crate::cluster::tree::Tree;
 use crate::cluster::view::ClusterView;
 use crate::config::Config;
@@ -88,11 +89,10 @@ impl ShardLinks {
     /// Begins to keep them, on the runtime that this is called in; its own until `stop`.
     pub(crate) fn begin(self, stop: &CancellationToken) -> RunningLinks {
         let mut own = JoinSet::new();
-        if let Some(desk) = &self.desk {
-            desk.begin(stop);
-        }
+        let desk = self.desk.as_ref();
+        let stop_dialers = desk.map_or_else(|| stop.clone(), |desk| desk.begin(stop));
         for dialer in self.dialers {
-            own.spawn(dialer.keep(stop.clone()));
+            own.spawn(dialer.keep(stop_dialers.clone()));
         }
         if let Some(climber) = self.climber {
             own.spawn(climber.keep(stop.clone()));
@@ -342,8 +342,8 @@ fn of_towers(
     (from, waker): (u16, &Waker),
     (links, towers): (LinkLimits, (Capabilities, TowerLimits)),
 ) -> (Box<dyn LogStorage>, ShardLinks) {
-    let desk = Arc::new(TowerDesk::new(Arc::clone(waker)));
     let name = TowerName::new(&first.peer().name);
+    let desk = Arc::new(TowerDesk::new(Arc::clone(waker), name.clone()));
     let (tower, dialers) = first.tower(from, waker, links);
     let storage = OfTowers::new(towers, (name, tower), Arc::clone(&desk));
     let links = ShardLinks {

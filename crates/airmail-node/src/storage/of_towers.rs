@@ -1,6 +1,6 @@
 //! A shard's storage whose logs are those of several towers, which come and go.
 
-use crate::cluster::following::{TowerDesk, WireTower};
+use crate::cluster::tower_desk::{TowerDesk, WireTower};
 use airmail_link::{FromHost, ToHost, TowerLimits, TowerName, TowersStorage};
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
@@ -60,7 +60,7 @@ impl LogStorage for OfTowers {
         let deadline = self.towers.poll(now, out);
         if now.mono >= self.look_at {
             self.look_at = now.mono.plus(LOOK);
-            self.desk.leave(self.towers.take_unused());
+            self.desk.leave(&self.towers.take_unused());
         }
         deadline
     }
