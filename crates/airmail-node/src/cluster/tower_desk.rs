@@ -13,7 +13,7 @@ use airmail_log::Waker;
 use airmail_wire::WirePort;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -118,6 +118,7 @@ mod tests {
     use airmail_log::{LogStorage as _, memory};
     use airmail_model::{Mono, Now, Wall};
     use airmail_wire::{PortLimits, wire_port};
+    use std::sync::Arc;
 
     /// A tower to which nobody keeps a link.
     fn named(name: &str) -> (TowerName, WireTower, Vec<Dialer>) {
