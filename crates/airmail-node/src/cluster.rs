@@ -8,7 +8,7 @@
 //! hosts children of its own.
 //!
 //! Where several nodes have the same logs, those meet each other (`meeting`), and a gateway spreads its logs over them
-//! (`following`).
+//! (`following`), whose shards' storages it tells so by way of a desk (`tower_desk`).
 //!
 //! Who else there is the nodes find out by gossip (`membership`, `gossiping`), once they have met by a link, or by asking
 //! all of a fixed list (`knowledge`, `resolving`); what this one makes of it is its view (`view`), which clients are told

@@ -274,14 +274,13 @@ impl Gateway {
         self.complete_at(key, place, out);
     }
 
-    /// Ends a part at a place, before which its client has been told all.
+    /// Ends a part that waits for nothing at a place, before which its client has been told all.
     pub(super) fn complete_at(
         &mut self,
         key: BehindKey,
         place: LogPosition,
         out: &mut GatewayEffects,
     ) {
-        self.lift(key);
         let behind = &mut self.behind[key];
         let (sub, session, log) = (behind.sub, behind.session, behind.log);
         behind.state = BehindState::Complete(place);

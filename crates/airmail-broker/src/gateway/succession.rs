@@ -174,6 +174,8 @@ impl Gateway {
         self.behind[key].state = BehindState::AwaitingSuccessor(begin);
         self.logs[log].waiting.insert(key);
         self.logs.with_waiting.insert(log);
+        // It may have been the last to want its topic there.
+        self.rest_tail(log, out);
     }
 
     /// Looks again for those who wait for a successor: a map is known, or a log open, that was not.

@@ -22,12 +22,17 @@ pub(crate) type WireTower = Tower<WirePort<ToHost, FromHost>>;
 
 /// News of towers for a shard's storage, and the towers that it has. See the module's documentation.
 pub(crate) struct TowerDesk {
-    news: Mutex<TowerNews>,
-    /// Towers that the storage has, or is about to take, each with the stop of its links.
-    kept: Mutex<BTreeMap<TowerName, CancellationToken>>,
+    known: Mutex<Known>,
     waker: Waker,
     /// Where the shard's links are kept, and until when.
     home: OnceLock<(Handle, CancellationToken)>,
+}
+
+/// What is known on both sides of the desk.
+struct Known {
+    news: TowerNews,
+    /// Towers that the storage has, or is about to take, each with the stop of its links.
+    kept: BTreeMap<TowerName, CancellationToken>,
 }
 
 /// News that were not taken yet.
@@ -43,8 +48,10 @@ impl TowerDesk {
     /// The desk of a storage that has this tower, and is woken by `waker`.
     pub(crate) fn new(waker: Waker, first: TowerName) -> TowerDesk {
         TowerDesk {
-            news: Mutex::default(),
-            kept: Mutex::new(BTreeMap::from([(first, CancellationToken::new())])),
+            known: Mutex::new(Known {
+                news: TowerNews::default(),
+                kept: BTreeMap::from([(first, CancellationToken::new())]),
+            }),
             waker,
             home: OnceLock::new(),
         }
@@ -61,28 +68,29 @@ impl TowerDesk {
         // A shard begins once.
         let _ = self.home.set((Handle::current(), stop.clone()));
         let of_first = stop.child_token();
-        for kept in self.kept.lock().values_mut() {
-            *kept = of_first.clone();
+        // No other tower is known yet.
+        for links in self.known.lock().kept.values_mut() {
+            *links = of_first.clone();
         }
         of_first
     }
 
     /// News for the storage.
     pub(crate) fn take(&self) -> TowerNews {
-        std::mem::take(&mut self.news.lock())
+        std::mem::take(&mut self.known.lock().news)
     }
 
     /// The storage uses these no more: their links end.
     pub(crate) fn leave(&self, unused: &[TowerName]) {
-        let mut kept = self.kept.lock();
-        for stop in unused.iter().filter_map(|name| kept.remove(name)) {
+        let mut known = self.known.lock();
+        for stop in unused.iter().filter_map(|name| known.kept.remove(name)) {
             stop.cancel();
         }
     }
 
     /// Whether the storage has a tower, or is about to take it.
     pub(super) fn has(&self, name: &TowerName) -> bool {
-        self.kept.lock().contains_key(name)
+        self.known.lock().kept.contains_key(name)
     }
 
     /// Tells of towers that the storage lacks, each with those who keep its links, and of those that live, at once: one that
@@ -96,17 +104,17 @@ impl TowerDesk {
             // Input: a shard that has not begun. Nobody follows before all have.
             return;
         };
-        let mut news = self.news.lock();
+        let mut known = self.known.lock();
         for (name, tower, dialers) in lacking {
             let stop = stop.child_token();
             for dialer in dialers {
                 home.spawn(dialer.keep(stop.clone()));
             }
-            self.kept.lock().insert(name.clone(), stop);
-            news.added.push((name, tower));
+            known.kept.insert(name.clone(), stop);
+            known.news.added.push((name, tower));
         }
-        news.live = Some(live.to_vec());
-        drop(news);
+        known.news.live = Some(live.to_vec());
+        drop(known);
         (self.waker)();
     }
 }
@@ -134,7 +142,7 @@ mod tests {
     }
 
     fn stop_of(desk: &TowerDesk, name: &TowerName) -> CancellationToken {
-        desk.kept.lock()[name].clone()
+        desk.known.lock().kept[name].clone()
     }
 
     #[tokio::test]

@@ -280,28 +280,28 @@ fn namespace() -> Namespace {
     }
 }
 
+/// State of a map of which nothing is left, as of a command, or which is lost.
+fn retired(end: &str, as_of: u64, is_lost: bool) -> Option<EarlierState> {
+    Some(EarlierState::Retired {
+        ends: [number(end)?].into(),
+        as_of: Sequence(as_of),
+        is_purged: false,
+        is_lost,
+    })
+}
+
 /// The namespace after a move: its log is the next one, and the one before is kept, or is retired.
 fn read_moved(line: &str) -> Option<Entry> {
     let state = if line == "namespace 1 is moved" {
         EarlierState::Kept
     } else if let Some([end]) = parts("namespace 1 is made anew, and was lost up to {}", line) {
-        EarlierState::Retired {
-            ends: [number(end)?].into(),
-            as_of: Sequence(2),
-            is_purged: false,
-            is_lost: true,
-        }
+        retired(end, 2, true)?
     } else {
         let [end] = parts(
             "of namespace 1, nothing is left before the move, which was at {}",
             line,
         )?;
-        EarlierState::Retired {
-            ends: [number(end)?].into(),
-            as_of: Sequence(3),
-            is_purged: false,
-            is_lost: false,
-        }
+        retired(end, 3, false)?
     };
     let before = Entry::new(namespace(), Provisions::NONE, Sequence(1));
     let earlier = EarlierMap {
@@ -331,12 +331,7 @@ fn read_moved_twice(line: &str) -> Option<Entry> {
             "of namespace 1, nothing is left between the moves, of which the second was at {}",
             line,
         )?;
-        EarlierState::Retired {
-            ends: [number(end)?].into(),
-            as_of: Sequence(4),
-            is_purged: false,
-            is_lost: false,
-        }
+        retired(end, 4, false)?
     };
     let second = EarlierMap {
         state,
