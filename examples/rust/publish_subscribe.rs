@@ -37,6 +37,7 @@ async fn main() -> Result<(), Error> {
                 println!("received {} {} {text}", message.sequence, message.topic());
             }
             Some(Item::Gap(gap)) => println!("missed {} to {}", gap.first, gap.last),
+            Some(Item::Expired(gone)) => println!("{} has expired", gone.sequence),
             None => break,
         }
     }

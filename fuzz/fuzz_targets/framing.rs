@@ -45,7 +45,7 @@ fn batches(lengths: [u16; 2]) -> Bytes {
     let batch = |bytes: u16| v1::PublishBatch {
         request: bytes.into(),
         namespace: String::new(),
-begins_epoch: false,
+        begins_epoch: false,
         body: Some(v1::publish_batch::Body::Batch(
             vec![7; (bytes % BATCH_BYTES).into()].into(),
         )),

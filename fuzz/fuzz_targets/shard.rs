@@ -306,7 +306,14 @@ impl World {
             self.requests += 1;
             self.unanswered.insert((stream, self.requests));
             let request = RequestId(self.requests);
-            self.request(client, Request::Publish { request, batch, begins_epoch: false });
+            self.request(
+                client,
+                Request::Publish {
+                    request,
+                    batch,
+                    begins_epoch: false,
+                },
+            );
         }
     }
 

@@ -38,11 +38,14 @@ fuzz_target!(|data: &[u8]| {
     );
     read(&sliced);
     let places: Vec<u16> = (0..sliced.records()).collect();
-    let headers = sliced.headers_of(&places).expect("some are kept").to_batch();
+    let headers = sliced
+        .headers_of(&places)
+        .expect("some are kept")
+        .to_batch();
     // Damage is not made good.
-    let damaged = (0..).zip(batch.heads()).any(|(place, (index, _))| {
-        keeps(index) && damaged.contains(&place)
-    });
+    let damaged = (0..)
+        .zip(batch.heads())
+        .any(|(place, (index, _))| keeps(index) && damaged.contains(&place));
     let checked = Batch::check_headers(headers.bytes().clone());
     assert_eq!(checked.is_err(), damaged);
     if let Ok(headers) = checked {
@@ -52,7 +55,13 @@ fuzz_target!(|data: &[u8]| {
         let of = |batch: &Checked<Batch>| -> Vec<_> {
             let records = batch.iter();
             records
-                .map(|record| (record.index, record.topic, record.attributes.as_bytes().to_vec()))
+                .map(|record| {
+                    (
+                        record.index,
+                        record.topic,
+                        record.attributes.as_bytes().to_vec(),
+                    )
+                })
                 .collect()
         };
         assert_eq!(of(&headers), of(&sliced));

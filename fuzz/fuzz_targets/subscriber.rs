@@ -11,9 +11,11 @@ use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
+    Channel, Delivered, Delivery, Expired, GapReason, Generation, Reply, Start, State,
+    SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
+use airmail_model::verdict::ClockReading;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
     LogIndex, LogMap, MapEpoch, Message, Mono, NamespaceId, Sequence, TopicName,
@@ -56,6 +58,16 @@ enum Step {
         more: u8,
         base: u8,
         one: bool,
+        clock: Option<u8>,
+    },
+    Clock {
+        asked: u16,
+        node: u8,
+    },
+    Expired {
+        which: (u8, u8),
+        first: u8,
+        more: u8,
     },
     Gap {
         channel: (u8, u8),
@@ -179,14 +191,17 @@ impl World {
             topic: topic(["a", "b", "d"][usize::from(name % 3)]).hash(NAMESPACE),
             start,
             until: until.map(|until| Until::Sequence(Sequence(number(until)))),
+            tell_expired: at % 2 == 0,
         };
         self.keys.push(self.subscriber.add(wanted));
     }
 
     fn reply(&mut self, reply: Reply) {
-        if let Reply::Delivery(delivery) = &reply {
-            self.owed += u64::from(delivery.body.cost());
-        }
+        self.owed += u64::from(match &reply {
+            Reply::Delivery(delivery) => delivery.body.cost(),
+            Reply::Expired(expired) => expired.cost(),
+            _ => 0,
+        });
         self.subscriber.reply(self.now, reply, &mut self.out);
     }
 
@@ -207,6 +222,9 @@ impl World {
                 Event::Gap(gap) => {
                     self.tell(key, gap.incarnation, gap.extent.first, gap.extent.last);
                     assert!(gap.why != GapReason::Unused);
+                }
+                Event::Expired(_) => {
+                    assert!(!self.removed.contains(&key), "told of after it was removed");
                 }
                 Event::Status(state) => self.stands(key, &state),
             }
@@ -251,6 +269,7 @@ fn reply(step: Step) -> Reply {
             more,
             base,
             one,
+            clock,
         } => {
             let body = BATCHES[usize::from(one)].clone();
             let (previous, last) = after(previous, more);
@@ -262,6 +281,10 @@ fn reply(step: Step) -> Reply {
                 last,
                 base: Sequence(base),
                 appended: AppendTime(0),
+                clock: clock.map(|clock| ClockReading {
+                    clock: AppendTime(clock.into()),
+                    at: Mono(clock.into()),
+                }),
                 body: Delivered::Whole(body),
             })
         }
@@ -279,6 +302,24 @@ fn reply(step: Step) -> Reply {
                 last,
                 why: why(reason),
             }
+        }
+        Step::Clock { asked, node } => Reply::Clock {
+            asked: Mono(u64::from(asked) * 1_000_000),
+            node: Mono(node.into()),
+        },
+        Step::Expired {
+            which: (which, generation),
+            first,
+            more,
+        } => {
+            let first = number(first);
+            let last = first.saturating_add(u64::from(more % 4));
+            Reply::Expired(Expired {
+                subscription: SubscriptionId(which.into()),
+                generation: Generation(generation.into()),
+                log: LOG,
+                numbers: (first..=last).map(Sequence).collect(),
+            })
         }
         Step::Mark { previous, next } => Reply::Mark {
             log: LOG,

@@ -6,9 +6,7 @@
 use airmail_fuzz::fuzz_target;
 use airmail_link::{FromHost, ToHost};
 use airmail_model::NodeId;
-use airmail_wire::handshake::{
-    Accepting, Asked, Connecting, Credentials, Node, Secret, VERSIONS,
-};
+use airmail_wire::handshake::{Accepting, Asked, Connecting, Credentials, Node, Secret, VERSIONS};
 use airmail_wire::{FRAME_BYTES_MAX, FrameReader, FrameWriter, OnWire};
 use bytes::{Buf, BufMut, Bytes};
 

@@ -166,6 +166,8 @@ impl Account {
                 .iter()
                 .for_each(|(_, record)| self.take(record.payload)),
             Items::Gap(_) => self.taken.gaps += 1,
+            // Nobody asks to be told of what has expired.
+            Items::Expired(_) => {}
         }
     }
 

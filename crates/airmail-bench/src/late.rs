@@ -308,6 +308,8 @@ async fn read(
                 }
             }
             Some(Items::Gap(_)) => got.gaps += 1,
+            // Nobody asks to be told of what has expired.
+            Some(Items::Expired(_)) => {}
             None => return Err(Failure::new("the subscription has ended")),
         }
     }

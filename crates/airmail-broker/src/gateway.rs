@@ -14,6 +14,7 @@
 //!   come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
+//! - What has expired is left out ([`judging`]), by the clock of its log ([`log_clock`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
 //!   is no more ([`retired`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
@@ -36,6 +37,7 @@
 //!   has been given to its end.
 //! - `waiting`: whoever waits at a tail waits for a number that the tail has not got to (`at > next`), or for
 //!   a time, and never has an end; nobody else is in the tail's lists of those who wait.
+//! - `clocks`: whoever waits for a log's clock is known to that, which is asked for.
 //! - `wanted`: whoever waits for what it wants to be given is known to wait for a topic that was asked for; a
 //!   topic is held by those behind that say so, and by no others.
 //! - `returned`: whom a log knows to have come with a position of its present life is a subscription there.
@@ -60,9 +62,11 @@ mod check;
 mod command;
 mod crossing;
 mod delivery_gate;
+mod judging;
 mod listing;
 mod live;
 mod log;
+mod log_clock;
 mod messages;
 mod new_incarnation;
 mod own_stamps;
@@ -270,6 +274,10 @@ impl Gateway {
                 self.sessions[key].grant(bytes);
                 self.unpark(key, out);
             }
+            Request::Clock { asked } => {
+                let node = self.now.mono;
+                out.reply(session, Reply::Clock { asked, node });
+            }
         }
     }
 
@@ -318,6 +326,7 @@ impl Gateway {
                 number,
                 result,
             } => self.appended(log, number, result, out),
+            FromTower::Clock { log, asked, clock } => self.clock_told(log, asked, clock, out),
             FromTower::Renewed { log, result } => self.renewed(log, result, out),
             FromTower::Topics {
                 listing,

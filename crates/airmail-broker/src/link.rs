@@ -20,7 +20,7 @@ use crate::keys::BehindKey;
 use airmail_log::{Bounds, GapWhy, Refusal, Stored, TopicPage, TopicSeen, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{
-    AppendTime, Batch, Checked, Extent, Holder, Incarnation, LogId, Sequence, TopicHash,
+    AppendTime, Batch, Checked, Extent, Holder, Incarnation, LogId, Mono, Sequence, TopicHash,
 };
 
 /// Id of the tower's work for one subscription: one that is behind, in one of its attempts.
@@ -80,6 +80,8 @@ pub(crate) enum ToTower {
         /// See [`Call::Append`](airmail_log::Call::Append).
         sole: bool,
     },
+    /// Tell what the clock of a log's append times shows. Answered by `Clock`; `asked` comes back.
+    Clock { log: LogId, asked: Mono },
     /// Begin a new life of a log. Answered by `Renewed`.
     Renew { log: LogId },
     /// List topics of a log. Answered by `Topics`.
@@ -191,6 +193,12 @@ pub(crate) enum FromTower {
         log: LogId,
         number: u64,
         result: Result<Ack, Refusal>,
+    },
+    /// The clock of a log's append times shows this, or less; `None` if it cannot be known.
+    Clock {
+        log: LogId,
+        asked: Mono,
+        clock: Option<AppendTime>,
     },
     /// The log has begun a new life, and no crash can take it back; or it could not.
     Renewed {

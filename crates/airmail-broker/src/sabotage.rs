@@ -47,6 +47,10 @@ pub enum Bug {
     SealedNotAsked,
     /// A log of an earlier map is called empty while something is left in it.
     RetiredUnemptied,
+    /// Messages expire by the gateway's own clock.
+    OwnClock,
+    /// The clock of a log is taken for what it was when it was asked for.
+    ClockFromBelow,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

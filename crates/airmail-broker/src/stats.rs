@@ -31,6 +31,8 @@ pub struct Stats {
     pub gaps_retention: u64,
     /// Gaps told because of loss.
     pub gaps_loss: u64,
+    /// Messages that a subscription was not given because they had expired, each for each subscription.
+    pub expired: u64,
     /// Logs that began a new life because a position lay beyond their end.
     pub renewed: u64,
     /// Times that a live subscription was detached for want of credit.
@@ -76,6 +78,7 @@ impl Default for Stats {
             marks: 0,
             gaps_retention: 0,
             gaps_loss: 0,
+            expired: 0,
             renewed: 0,
             detached: 0,
             rejoined: 0,
@@ -117,6 +120,7 @@ impl Stats {
             marks,
             gaps_retention,
             gaps_loss,
+            expired,
             renewed,
             detached,
             rejoined,
@@ -145,6 +149,7 @@ impl Stats {
             (&mut self.marks, marks),
             (&mut self.gaps_retention, gaps_retention),
             (&mut self.gaps_loss, gaps_loss),
+            (&mut self.expired, expired),
             (&mut self.renewed, renewed),
             (&mut self.detached, detached),
             (&mut self.rejoined, rejoined),
@@ -194,7 +199,7 @@ impl Stats {
         match why {
             GapReason::Retention => self.gaps_retention += 1,
             GapReason::Loss => self.gaps_loss += 1,
-            GapReason::Unused | GapReason::Expiry => {}
+            GapReason::Unused => {}
         }
     }
 }

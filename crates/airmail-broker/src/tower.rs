@@ -57,7 +57,7 @@ use airmail_log::{
     Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, StorageTraits, Stored, Tag,
 };
 use airmail_model::frame::Ack;
-use airmail_model::{Extent, Incarnation, LogId, Now};
+use airmail_model::{AppendTime, Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
@@ -188,6 +188,7 @@ impl Tower {
                 log,
                 page,
             } => self.list_topics(listing, part, log, page, out),
+            ToTower::Clock { log, asked } => self.ask_clock(log, asked, out),
             ToTower::Moved { bytes } => self.allowance.live(bytes),
         }
     }
@@ -218,6 +219,7 @@ impl Tower {
                     self.found(log, member, at, out);
                 }
             }
+            Completion::Clock { t, at } => self.clock(t, at, out),
             Completion::Appended {
                 t,
                 extent,
@@ -260,6 +262,13 @@ impl Tower {
                     out.to_catalog.push_back(provisioned);
                 }
             }
+        }
+    }
+
+    /// The storage has told what a log's clock shows.
+    fn clock(&mut self, t: Tag, at: AppendTime, out: &mut TowerEffects) {
+        if let Some(Purpose::Clock(log, asked)) = self.calls.answered(t) {
+            self.clock_answered((log, asked), Some(at), out);
         }
     }
 
@@ -359,6 +368,7 @@ impl Tower {
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
             Purpose::Append(log, number) => self.appended(log, number, Err(why), out),
             Purpose::Answer(log, member) => self.answer(log, member, Answer::Refused(why), out),
+            Purpose::Clock(log, asked) => self.clock_answered((log, asked), None, out),
             Purpose::End(log) => self.end_found(log, Err(why), out),
             Purpose::SystemEnd => out.system_end = Some(None),
             Purpose::Renew(log) => self.renewed(log, Err(why), out),

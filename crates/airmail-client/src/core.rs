@@ -22,6 +22,6 @@ pub use producer::{
     Settled, Ticket,
 };
 pub use subscriber::{
-    Event, GapSeen, ReceivedBatch, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
-    SubscriptionSpec,
+    Event, ExpiredSeen, GapSeen, ReceivedBatch, Subscriber, SubscriberConfig, SubscriberOutput,
+    SubscriptionKey, SubscriptionSpec,
 };

@@ -6,13 +6,14 @@ use crate::context::ClientContext;
 use crate::core::{Attempts, Purpose};
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::nodes::Node;
-use crate::received::{Gap, Item, LogInForce, Received};
+use crate::received::{Expired, Gap, Item, LogInForce, Received};
 use airmail_model::frame::{Delivery, Reply, Start, Until};
-use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Sequence};
+use airmail_model::verdict::{ClockBound, ClockReading, expired};
+use airmail_model::{AppendTime, Error, ErrorCode, Incarnation, MapEpoch, Mono, Sequence};
 use airmail_proto::error::error_from_status;
 use airmail_proto::message::log_from_proto;
 use airmail_proto::subscribe::{
-    delivery_from_proto, gap_from_proto, start_to_proto, until_to_proto,
+    delivery_from_proto, expired_from_proto, gap_from_proto, start_to_proto, until_to_proto,
 };
 use airmail_proto::v1;
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ pub struct HistoryRequest {
     since: Start,
     until: Until,
     limit: Option<u64>,
+    tell_expired: bool,
 }
 
 impl HistoryRequest {
@@ -40,6 +42,7 @@ impl HistoryRequest {
             since: Start::Earliest,
             until: Until::Now,
             limit: None,
+            tell_expired: false,
         }
     }
 
@@ -67,6 +70,13 @@ impl HistoryRequest {
         self
     }
 
+    /// Has it give [`Item::Expired`] for each message that it leaves out because that has expired. Default: nothing is said
+    /// of those.
+    pub fn tell_expired(mut self, tell: bool) -> HistoryRequest {
+        self.tell_expired = tell;
+        self
+    }
+
     /// Opens it. No node is asked before [`History::next`].
     ///
     /// # Errors
@@ -83,8 +93,11 @@ impl HistoryRequest {
             since: self.since,
             until: self.until,
             left: self.limit,
+            tell_expired: self.tell_expired,
             log: None,
             stream: None,
+            asked: Mono(0),
+            node_clock: ClockBound::default(),
             ready: VecDeque::new(),
             done: false,
         })
@@ -114,10 +127,16 @@ pub struct History {
     until: Until,
     /// Number of messages that are still wanted; `None` if there is no limit.
     left: Option<u64>,
+    tell_expired: bool,
     log: Option<LogInForce>,
     stream: Option<(Node, Streaming<v1::HistoryResponse>)>,
+    /// When the stream was asked for.
+    asked: Mono,
+    /// The clock of the stream's node, in microseconds.
+    node_clock: ClockBound,
     attempts: Attempts,
-    ready: VecDeque<Item>,
+    /// Items that have arrived, each with the clock by which it expires, if it does.
+    ready: VecDeque<(Item, Option<ClockReading>)>,
     done: bool,
 }
 
@@ -136,7 +155,10 @@ impl History {
                 self.done = true;
                 self.ready.clear();
             }
-            if let Some(item) = self.ready.pop_front() {
+            if let Some((item, clock)) = self.ready.pop_front() {
+                let Some(item) = self.unexpired(item, clock) else {
+                    continue;
+                };
                 if let (Item::Message(_), Some(left)) = (&item, &mut self.left) {
                     *left -= 1;
                 }
@@ -153,6 +175,23 @@ impl History {
                 self.shared.sleep_until(retry?).await;
             }
         }
+    }
+
+    /// Gives an item that has arrived, unless it is a message that has expired since and nobody is to be told.
+    fn unexpired(&self, item: Item, clock: Option<ClockReading>) -> Option<Item> {
+        let (Item::Message(message), Some(clock)) = (&item, clock) else {
+            return Some(item);
+        };
+        let time = clock.reaches(self.shared.mono());
+        let is_expired = |ttl_ms| expired(time, message.appended, ttl_ms);
+        if !message.ttl_ms.is_some_and(is_expired) {
+            return Some(item);
+        }
+        let gone = Expired {
+            log: message.log(),
+            sequence: message.sequence,
+        };
+        self.tell_expired.then_some(Item::Expired(gone))
     }
 
     /// Tells whether [`History::next`] would give an item without waiting. A caller that buffers
@@ -193,7 +232,10 @@ impl History {
             until: until_to_proto(self.until),
             limit: self.left.unwrap_or(0),
             batches: true,
+            tell_expired: self.tell_expired,
         };
+        self.asked = self.shared.mono();
+        self.node_clock = ClockBound::default();
         let answer = node.clone().history(request);
         match self.shared.first_answer(answer).await {
             Ok(answer) => {
@@ -214,6 +256,9 @@ impl History {
         match response.kind {
             Some(Kind::Begin(at)) => {
                 self.log = Some(log_of(&at)?);
+                let node_us = i64::try_from(at.node_ns / 1_000).unwrap_or(i64::MAX);
+                let node = AppendTime(node_us);
+                self.node_clock.heard(self.asked, self.shared.mono(), node);
                 Ok(())
             }
             Some(Kind::Delivery(delivery)) => {
@@ -230,13 +275,24 @@ impl History {
                 } = gap_from_proto(&gap)?
                 {
                     self.resume_from(last.plus(1));
-                    self.ready.push_back(Item::Gap(Gap {
+                    let gap = Gap {
                         log,
                         first: previous.plus(1),
                         last,
                         reason: why,
-                    }));
+                    };
+                    self.ready.push_back((Item::Gap(gap), None));
                 }
+                Ok(())
+            }
+            Some(Kind::Expired(expired)) => {
+                let expired = expired_from_proto(&expired)?;
+                let log = expired.log;
+                let gone = expired.numbers.into_iter().map(|sequence| {
+                    let gone = Expired { log, sequence };
+                    (Item::Expired(gone), None)
+                });
+                self.ready.extend(gone);
                 Ok(())
             }
             None => Ok(()),
@@ -249,8 +305,16 @@ impl History {
             last,
             base,
             appended,
+            clock,
             ..
         } = delivery;
+        let now = self.shared.mono();
+        let clock = clock.map(|of_log| {
+            let node_us = self.node_clock.at(now).map_or(0, |node| node.0.max(0));
+            let node = Mono(node_us.unsigned_abs().saturating_mul(1_000));
+            let clock = of_log.reaches(node);
+            ClockReading { clock, at: now }
+        });
         let batch = delivery.body.into_batch();
         let log = self.log.ok_or_else(|| {
             Error::new(ErrorCode::Internal)
@@ -270,7 +334,7 @@ impl History {
                 appended,
                 log,
             );
-            self.ready.push_back(Item::Message(received));
+            self.ready.push_back((Item::Message(received), clock));
         }
         self.resume_from(last.plus(1));
         Ok(())

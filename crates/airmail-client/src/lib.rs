@@ -92,7 +92,7 @@ pub use node_flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]
 pub use publisher::{AckFuture, Publish, Published, Publisher, Summary, SummaryFuture};
 #[cfg(feature = "grpc")]
-pub use received::{Gap, Item, Items, MessageBatch, Received};
+pub use received::{Expired, Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
 pub use subscription::many_topics::{ManyItem, ManyItems, ManyRequest, ManySubscription};
 #[cfg(feature = "grpc")]

@@ -23,12 +23,13 @@ use crate::core::MessageRef;
 use crate::named_topic::topic_name;
 use accumulator::{Accumulator, Submission, WaitToSubmit};
 use airmail_model::batch::AttributeValue;
-use airmail_model::{Error, Message, TopicName};
+use airmail_model::{Error, ErrorCode, Message, TopicName};
 use bytes::Bytes;
 use client_ended::ClientEnded;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::coop::consume_budget;
 
 /// Publishes without waiting for each message. Cheap to clone.
@@ -61,6 +62,7 @@ impl Publisher {
             topic: topic.to_owned(),
             payload: payload.into(),
             attributes: Vec::new(),
+            ttl: None,
         }
     }
 
@@ -148,6 +150,7 @@ pub struct Publish {
     topic: String,
     payload: Bytes,
     attributes: Vec<(String, AttributeValue)>,
+    ttl: Option<Duration>,
 }
 
 impl Publish {
@@ -162,6 +165,13 @@ impl Publish {
         self.attributes.push((name.to_owned(), value.into()));
         self
     }
+
+    /// Sets its time to live, 1 to 4,294,967,295 ms: so long after its append time it is given to nobody any more. Default:
+    /// for ever.
+    pub fn ttl(mut self, ttl: Duration) -> Publish {
+        self.ttl = Some(ttl);
+        self
+    }
 }
 
 impl IntoFuture for Publish {
@@ -172,7 +182,19 @@ impl IntoFuture for Publish {
         Box::pin(async move {
             let mut message = Message::new(topic_name(&self.topic)?, self.payload);
             message.attributes = self.attributes;
+            message.ttl_ms = self.ttl.map(ttl_ms).transpose()?;
             self.publisher.send(message).await?.await
         })
     }
+}
+
+/// A time to live in milliseconds, as messages have it.
+fn ttl_ms(ttl: Duration) -> Result<u32, Error> {
+    let ms = ttl.as_millis();
+    u32::try_from(ms).map_err(|_| {
+        Error::new(ErrorCode::InvalidArgument)
+            .field("ttl")
+            .value(format_args!("{ms} ms"))
+            .limit(format_args!("at most {} ms", u32::MAX))
+    })
 }

@@ -5,7 +5,7 @@ use crate::named_topic::NamedTopic;
 use airmail_model::batch::{AttributeValue, Record};
 use airmail_model::frame::GapReason;
 use airmail_model::position::LogPosition;
-use airmail_model::{AppendTime, Incarnation, Lane, LogId, MapEpoch, Position, Sequence};
+use airmail_model::{AppendTime, Incarnation, Lane, LogId, MapEpoch, Mono, Position, Sequence};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Received {
     pub time_us: i64,
     /// Attributes, by name.
     pub attributes: Vec<(String, AttributeValue)>,
+    /// Milliseconds after its append time when it expires, if it does.
+    pub ttl_ms: Option<u32>,
     /// Payload: a part of the batch that it came in, not a copy.
     pub payload: Bytes,
     log: LogInForce,
@@ -51,6 +53,7 @@ impl Received {
             attributes: attributes
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
+            ttl_ms: record.ttl_ms,
             payload,
             log,
             aside: None,
@@ -60,6 +63,12 @@ impl Received {
     /// Sets where its subscription stands in the other lane's log, if it has one.
     pub(crate) fn aside(self, aside: Option<LogPosition>) -> Received {
         Received { aside, ..self }
+    }
+
+    /// Gives the log that it is in.
+    #[must_use]
+    pub fn log(&self) -> LogId {
+        self.log.id
     }
 
     /// Gives the name of its namespace.
@@ -94,7 +103,7 @@ pub struct Gap {
     pub first: Sequence,
     /// Last of these numbers. How many of them were messages of the topic is not known.
     pub last: Sequence,
-    /// Reason: retention, expiry or loss.
+    /// Reason: retention or loss.
     pub reason: GapReason,
 }
 
@@ -109,6 +118,15 @@ impl From<GapSeen> for Gap {
     }
 }
 
+/// A message that is not given because it has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// Log that has it.
+    pub log: LogId,
+    /// Its number there.
+    pub sequence: Sequence,
+}
+
 /// One thing that a subscription gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -116,6 +134,8 @@ pub enum Item {
     Message(Received),
     /// Numbers that are missing for good.
     Gap(Gap),
+    /// A message that has expired. Only where it was asked for; after a lost connection it may come again.
+    Expired(Expired),
 }
 
 /// A log, its life and the epoch of its map: everything in a position but the number.
@@ -160,6 +180,36 @@ impl BatchCursor {
     /// Tells whether there is another message.
     pub(crate) fn has_more(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// Tells whether there is another message that has not expired at `now`.
+    pub(crate) fn has_unexpired(&self, now: impl FnOnce() -> Mono) -> bool {
+        let time = self.received.clock.and_then(|_| self.received.time(now()));
+        let has = |place| self.received.has_unexpired(place, time);
+        self.next.is_some_and(has)
+    }
+
+    /// Skips messages that have expired at `now`, up to one that has not, and tells them.
+    pub(crate) fn skip_expired(
+        &mut self,
+        now: impl FnOnce() -> Mono,
+        mut tell: impl FnMut(SubscriptionKey, Expired),
+    ) {
+        if self.received.clock.is_none() {
+            return;
+        }
+        let time = self.received.time(now());
+        while let Some(place) = self.next {
+            let (sequence, record) = self.received.message(place);
+            if !self.received.is_expired(&record, time) {
+                return;
+            }
+            let log = self.received.log;
+            if let Some(owner) = self.received.owner(record.topic) {
+                tell(owner, Expired { log, sequence });
+            }
+            self.skip();
+        }
     }
 
     /// Gives the credit that is to be given back when all messages have been taken.
@@ -210,12 +260,36 @@ impl BatchCursor {
         self.next = self.next.and_then(|at| self.received.seek(at + 1));
     }
 
-    /// Gives all messages that were not taken, of which there is at least one, as a batch.
-    pub(crate) fn rest(self) -> MessageBatch {
-        MessageBatch {
-            from: self.next.unwrap_or_default(),
-            received: self.received,
+    /// Gives all messages that were not taken as a batch, but for those that have expired at `now`, and tells these. `None`
+    /// if there are no others.
+    pub(crate) fn rest(
+        mut self,
+        now: impl FnOnce() -> Mono,
+        mut tell: impl FnMut(SubscriptionKey, Expired),
+    ) -> Option<MessageBatch> {
+        if self.received.clock.is_none() {
+            return Some(MessageBatch {
+                from: self.next?,
+                time: None,
+                received: self.received,
+            });
         }
+        let now = now();
+        self.skip_expired(|| now, &mut tell);
+        let (from, time) = (self.next?, self.received.time(now));
+        // What is left out behind the first that is given.
+        for (sequence, record) in self.received.iter_from(from) {
+            let owner = self.received.owner(record.topic);
+            if let (Some(owner), true) = (owner, self.received.is_expired(&record, time)) {
+                let log = self.received.log;
+                tell(owner, Expired { log, sequence });
+            }
+        }
+        Some(MessageBatch {
+            from,
+            time,
+            received: self.received,
+        })
     }
 }
 
@@ -225,6 +299,8 @@ impl BatchCursor {
 pub struct MessageBatch {
     received: ReceivedBatch,
     from: u16,
+    /// Time by which they were judged when they were given; `None` if none expires.
+    time: Option<AppendTime>,
 }
 
 impl MessageBatch {
@@ -236,7 +312,8 @@ impl MessageBatch {
 
     /// Iterates over the messages in order, each with its number in its log; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        self.received.iter_from(self.from)
+        let messages = self.received.iter_from(self.from);
+        messages.filter(|(_, record)| !self.received.is_expired(record, self.time))
     }
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of
@@ -266,6 +343,8 @@ pub enum Items {
     Messages(MessageBatch),
     /// Numbers that are missing for good.
     Gap(Gap),
+    /// A message that has expired, as [`Item::Expired`].
+    Expired(Expired),
 }
 
 #[cfg(test)]

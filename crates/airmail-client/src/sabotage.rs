@@ -10,4 +10,6 @@ pub enum Bug {
     EndedStaysLive,
     /// A delivery that has no recipient gives its credit back twice.
     CreditTwice,
+    /// Messages that have expired since the node judged them are handed over.
+    NotJudgedAgain,
 }

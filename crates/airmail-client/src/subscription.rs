@@ -32,6 +32,7 @@ pub struct SubscriptionRequest {
     namespace: Arc<str>,
     topic: Arc<str>,
     start: Start,
+    tell_expired: bool,
 }
 
 impl SubscriptionRequest {
@@ -41,6 +42,7 @@ impl SubscriptionRequest {
             shared,
             topic: topic.into(),
             start: Start::Latest,
+            tell_expired: false,
         }
     }
 
@@ -53,6 +55,13 @@ impl SubscriptionRequest {
     /// Sets where it starts. Default: after what is stored now.
     pub fn from(mut self, start: Start) -> SubscriptionRequest {
         self.start = start;
+        self
+    }
+
+    /// Has it give [`Item::Expired`] for each message that it does not give because that has expired. Default: nothing is
+    /// said of those.
+    pub fn tell_expired(mut self, tell: bool) -> SubscriptionRequest {
+        self.tell_expired = tell;
         self
     }
 
@@ -70,7 +79,8 @@ impl SubscriptionRequest {
         });
         let start = self.start;
         let topics = vec![TopicStart { named, start }];
-        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics);
+        let mut driver =
+            SubscriptionDriver::new(self.shared, self.namespace, topics, self.tell_expired);
         driver.open().await?;
         Ok(Subscription(driver))
     }
@@ -97,6 +107,7 @@ impl Subscription {
             match self.0.wait().await? {
                 Available::Messages => {}
                 Available::Gap(_, gap) => return Ok(Some(Item::Gap(gap))),
+                Available::Expired(_, gone) => return Ok(Some(Item::Expired(gone))),
                 Available::Ended => return Ok(None),
             }
         }
@@ -117,6 +128,7 @@ impl Subscription {
             match self.0.wait().await? {
                 Available::Messages => {}
                 Available::Gap(_, gap) => return Ok(Some(Items::Gap(gap))),
+                Available::Expired(_, gone) => return Ok(Some(Items::Expired(gone))),
                 Available::Ended => return Ok(None),
             }
         }

@@ -321,6 +321,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for TowersStorage<P> {
             }
             Call::FindTime { t, log, .. }
             | Call::Bounds { t, log }
+            | Call::Clock { t, log }
             | Call::Topics { t, log, .. }
             | Call::Trim { t, log, .. }
             | Call::Seal { t, log, .. }

@@ -48,6 +48,17 @@ impl<B: Brokers> KafkaStorage<B> {
         self.wait_or_refuse(t, id, Waiter::Bounds(t));
     }
 
+    /// Tells this node's own clock: that of the brokers is within the settings' skew of it.
+    pub(crate) fn tell_clock(&mut self, t: Tag, id: LogId) {
+        match self.open_log(id) {
+            Ok(_) => {
+                let at = AppendTime(self.now.wall.0);
+                self.out.push(Completion::Clock { t, at });
+            }
+            Err(why) => self.refuse(t, why),
+        }
+    }
+
     pub(crate) fn list_topics(&mut self, t: Tag, id: LogId, page: Box<TopicPage>) {
         self.wait_or_refuse(t, id, Waiter::Topics(t, page));
     }

@@ -276,6 +276,7 @@ impl<B: Brokers> KafkaStorage<B> {
                 Call::Stop { r } => self.stop_reader(r, None),
                 Call::FindTime { t, log, at } => self.find_time(t, log, at),
                 Call::Bounds { t, log } => self.tell_bounds(t, log),
+                Call::Clock { t, log } => self.tell_clock(t, log),
                 Call::Topics { t, log, page } => self.list_topics(t, log, page),
                 Call::Seal { t, log, .. } => self.cannot(t, log, "seal"),
                 Call::Heal { t, log, .. } => self.cannot(t, log, "heal"),

@@ -172,6 +172,7 @@ macro_rules! conformance {
                 without_a_producer_nothing_is_a_duplicate;
             seeking:
                 a_time_is_found_never_too_late
+                a_logs_clock_is_that_of_its_append_times
                 a_time_before_everything_is_the_first_number
                 a_time_after_everything_is_the_end
                 a_time_is_found_within_the_bounds

@@ -13,7 +13,7 @@ mod delivery;
 mod hello;
 mod nodes;
 
-pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery};
+pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Expired};
 pub use hello::{Credit, Hello, Maps, NamedMap, Welcome};
 pub use nodes::{NODES_TOLD_MAX, News, Nodes, ServingNode};
 
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::id::{Extent, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
 use crate::position::{LogPosition, Position};
-use crate::time::AppendTime;
+use crate::time::{AppendTime, Mono};
 use smallvec::SmallVec;
 
 /// A publish, by the number its stream gave it.
@@ -84,6 +84,11 @@ pub enum Request {
         /// Bytes that are added to the present credit.
         bytes: u32,
     },
+    /// Tell what the node's monotone clock shows. Answered by [`Reply::Clock`], in the order of the requests.
+    Clock {
+        /// Comes back with the answer: when it was asked, by the client's clock.
+        asked: Mono,
+    },
 }
 
 /// A subscription as asked for.
@@ -101,6 +106,9 @@ pub struct Subscribe {
     pub start: Start,
     /// Ends before this number instead of going on live: history.
     pub until: Option<Until>,
+    /// Whether its client is to be told of messages that it does not get because they have expired
+    /// ([`Reply::Expired`]).
+    pub tell_expired: bool,
 }
 
 /// Where a look into history ends.
@@ -147,8 +155,6 @@ pub enum GapReason {
     Unused,
     /// Removed by retention or trim.
     Retention,
-    /// Expired by its own time to live.
-    Expiry,
     /// Damaged, or gone with a log's earlier life.
     Loss,
 }
@@ -245,6 +251,15 @@ pub enum Reply {
     },
     /// Messages.
     Delivery(Delivery),
+    /// Messages that have expired. Takes credit, and moves no range.
+    Expired(Expired),
+    /// Answers a question for the clock.
+    Clock {
+        /// When it was asked, by the client's clock.
+        asked: Mono,
+        /// The node's own monotone clock.
+        node: Mono,
+    },
     /// Numbers that will not come. Covers `(previous, last]`.
     Gap {
         /// The range that it belongs to.

@@ -12,7 +12,7 @@ mod clock_bound;
 mod expiry;
 mod roles;
 
-pub use clock_bound::ClockBound;
+pub use clock_bound::{ClockBound, ClockReading};
 pub use expiry::{LogTime, expired};
 pub use roles::Roles;
 

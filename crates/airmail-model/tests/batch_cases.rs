@@ -93,7 +93,8 @@ fn a_reserved_field_is_refused_by_name() {
         with(|message| message.key = Some(Bytes::new())),
         reserved("key")
     );
-    assert_eq!(with(|message| message.ttl_ms = Some(0)), reserved("ttl"));
+    let never_lives = (ErrorCode::InvalidArgument, "ttl".to_owned());
+    assert_eq!(with(|message| message.ttl_ms = Some(0)), never_lives);
     assert_eq!(
         with(|message| message.deliver_at = Some(0)),
         reserved("deliver_at")

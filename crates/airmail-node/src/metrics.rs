@@ -98,6 +98,11 @@ const COUNTERS: &[Reading] = &[
         s.gaps_loss
     }),
     (
+        "airmail_expired",
+        "Messages that a subscription was not given because they had expired",
+        |s| s.expired,
+    ),
+    (
         "airmail_detached",
         "Times that a live subscription was detached",
         |s| s.detached,

@@ -402,11 +402,16 @@ impl Taker {
             }
         }
         let item = self.taken.pop_front();
-        if let Some(Event::Reply(Reply::Delivery(delivery))) = &item {
-            self.given += delivery.body.len() as u64;
-            if self.queue.automatic_credit.load(Ordering::Relaxed) {
-                self.queue.return_credit(delivery.body.cost());
+        let cost = match &item {
+            Some(Event::Reply(Reply::Delivery(delivery))) => {
+                self.given += delivery.body.len() as u64;
+                delivery.body.cost()
             }
+            Some(Event::Reply(Reply::Expired(expired))) => expired.cost(),
+            _ => 0,
+        };
+        if cost > 0 && self.queue.automatic_credit.load(Ordering::Relaxed) {
+            self.queue.return_credit(cost);
         }
         Poll::Ready(item.map(Ok))
     }

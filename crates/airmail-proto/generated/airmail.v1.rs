@@ -198,13 +198,14 @@ pub struct Message {
         ::prost::alloc::string::String,
         Attribute,
     >,
+    /// Milliseconds after its append time from which on it is given to nobody, at least 1. Absent: it never expires.
+    #[prost(uint32, optional, tag = "6")]
+    pub ttl_ms: ::core::option::Option<u32>,
     /// Reserved, refused as UNIMPLEMENTED where set:
     #[prost(enumeration = "Lane", tag = "4")]
     pub lane: i32,
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub key: ::core::option::Option<::prost::bytes::Bytes>,
-    #[prost(uint32, optional, tag = "6")]
-    pub ttl_ms: ::core::option::Option<u32>,
     #[prost(int64, optional, tag = "7")]
     pub deliver_at_us: ::core::option::Option<i64>,
     #[prost(uint64, optional, tag = "8")]
@@ -239,6 +240,9 @@ pub struct StoredMessage {
     /// Where to go on after this message.
     #[prost(string, tag = "7")]
     pub position: ::prost::alloc::string::String,
+    /// When it expires, by the clock of `appended_at_us`. Absent: never.
+    #[prost(int64, optional, tag = "8")]
+    pub expires_at_us: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StoredMessages {
@@ -388,7 +392,7 @@ pub struct PublishOneResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SubscribeRequest {
-    #[prost(oneof = "subscribe_request::Kind", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "subscribe_request::Kind", tags = "1, 2, 3, 4, 5, 6")]
     pub kind: ::core::option::Option<subscribe_request::Kind>,
 }
 /// Nested message and enum types in `SubscribeRequest`.
@@ -406,6 +410,9 @@ pub mod subscribe_request {
         /// Reserved for durable subscriptions: refused as UNIMPLEMENTED.
         #[prost(message, tag = "5")]
         Ack(super::SubscriptionAck),
+        /// From version 3 on. Answered by StreamClock.
+        #[prost(message, tag = "6")]
+        AskClock(super::AskClock),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -455,6 +462,9 @@ pub struct Add {
     /// Reserved for filters: must be empty.
     #[prost(string, tag = "8")]
     pub filter: ::prost::alloc::string::String,
+    /// Be told of messages that the subscription is not given because they have expired: Expired.
+    #[prost(bool, tag = "9")]
+    pub tell_expired: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Remove {
@@ -468,6 +478,22 @@ pub struct Credit {
     #[prost(uint32, tag = "1")]
     pub bytes: u32,
 }
+/// What does the node's monotone clock show? A client that judges by itself what has expired asks, since a delivery says
+/// what the clock of its log showed by that clock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskClock {
+    /// Comes back with the answer.
+    #[prost(uint64, tag = "1")]
+    pub asked_ns: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamClock {
+    #[prost(uint64, tag = "1")]
+    pub asked_ns: u64,
+    /// Nanoseconds since some time before the node began.
+    #[prost(uint64, tag = "2")]
+    pub node_ns: u64,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SubscriptionAck {
     #[prost(uint32, tag = "1")]
@@ -477,7 +503,7 @@ pub struct SubscriptionAck {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SubscribeResponse {
-    #[prost(oneof = "subscribe_response::Kind", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "subscribe_response::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub kind: ::core::option::Option<subscribe_response::Kind>,
 }
 /// Nested message and enum types in `SubscribeResponse`.
@@ -498,6 +524,10 @@ pub mod subscribe_response {
         Alive(super::Alive),
         #[prost(message, tag = "7")]
         Nodes(super::Nodes),
+        #[prost(message, tag = "8")]
+        Expired(super::Expired),
+        #[prost(message, tag = "9")]
+        Clock(super::StreamClock),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -536,6 +566,9 @@ pub struct Delivery {
     /// What this delivery took of the credit; give it back with Credit when done.
     #[prost(uint32, tag = "9")]
     pub cost: u32,
+    /// Only where messages in it expire.
+    #[prost(message, optional, tag = "10")]
+    pub clock: ::core::option::Option<ClockReading>,
     #[prost(oneof = "delivery::Body", tags = "7, 8")]
     pub body: ::core::option::Option<delivery::Body>,
 }
@@ -548,6 +581,33 @@ pub mod delivery {
         #[prost(message, tag = "8")]
         Messages(super::StoredMessages),
     }
+}
+/// The clock that made the append times of a log showed this, or less, when the node's monotone clock (StreamClock) showed
+/// that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClockReading {
+    /// Microseconds since 1970-01-01 UTC.
+    #[prost(int64, tag = "1")]
+    pub clock_us: i64,
+    #[prost(uint64, tag = "2")]
+    pub node_ns: u64,
+}
+/// Messages of one subscription that it is not given, as they have expired. Only where Add asked for it. Comes before
+/// what covers their numbers, which it does not account for; after a lost connection it may come again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Expired {
+    #[prost(uint32, tag = "1")]
+    pub subscription: u32,
+    #[prost(uint32, tag = "2")]
+    pub generation: u32,
+    #[prost(message, optional, tag = "3")]
+    pub log: ::core::option::Option<Log>,
+    /// Ascending.
+    #[prost(uint64, repeated, tag = "4")]
+    pub numbers: ::prost::alloc::vec::Vec<u64>,
+    /// What this took of the credit, as in Delivery.
+    #[prost(uint32, tag = "5")]
+    pub cost: u32,
 }
 /// Covers (previous, last\].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -623,6 +683,9 @@ pub struct At {
     /// `next` up to this number is lost, and no more; what came of it counts in that life alone.
     #[prost(uint64, optional, tag = "7")]
     pub lost_before: ::core::option::Option<u64>,
+    /// In `HistoryResponse.begin`: what the node's monotone clock showed, as in StreamClock.
+    #[prost(uint64, tag = "8")]
+    pub node_ns: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRequest {
@@ -643,10 +706,13 @@ pub struct HistoryRequest {
     /// As batches rather than as plain messages.
     #[prost(bool, tag = "6")]
     pub batches: bool,
+    /// Be told of messages that are left out because they have expired.
+    #[prost(bool, tag = "7")]
+    pub tell_expired: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistoryResponse {
-    #[prost(oneof = "history_response::Kind", tags = "1, 2, 3")]
+    #[prost(oneof = "history_response::Kind", tags = "1, 2, 3, 4")]
     pub kind: ::core::option::Option<history_response::Kind>,
 }
 /// Nested message and enum types in `HistoryResponse`.
@@ -662,6 +728,8 @@ pub mod history_response {
         /// deliveries' numbers needs the log's life.
         #[prost(message, tag = "3")]
         Begin(super::At),
+        #[prost(message, tag = "4")]
+        Expired(super::Expired),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1070,7 +1138,6 @@ pub enum GapReason {
     Unspecified = 0,
     Unused = 1,
     Retention = 2,
-    Expiry = 3,
     Loss = 4,
 }
 impl GapReason {
@@ -1083,7 +1150,6 @@ impl GapReason {
             Self::Unspecified => "GAP_REASON_UNSPECIFIED",
             Self::Unused => "GAP_REASON_UNUSED",
             Self::Retention => "GAP_REASON_RETENTION",
-            Self::Expiry => "GAP_REASON_EXPIRY",
             Self::Loss => "GAP_REASON_LOSS",
         }
     }
@@ -1093,7 +1159,6 @@ impl GapReason {
             "GAP_REASON_UNSPECIFIED" => Some(Self::Unspecified),
             "GAP_REASON_UNUSED" => Some(Self::Unused),
             "GAP_REASON_RETENTION" => Some(Self::Retention),
-            "GAP_REASON_EXPIRY" => Some(Self::Expiry),
             "GAP_REASON_LOSS" => Some(Self::Loss),
             _ => None,
         }

@@ -33,7 +33,7 @@ pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Messa
         lane: Lane::Normal,
         attributes,
         key: None,
-        ttl_ms: None,
+        ttl_ms: message.ttl_ms,
         deliver_at: None,
         version: None,
         audience: Vec::new(),
@@ -44,7 +44,6 @@ fn refuse_reserved(message: &v1::Message) -> Result<(), Error> {
     let reserved = [
         ("lane", message.lane != v1::Lane::Normal as i32),
         ("key", message.key.is_some()),
-        ("ttl_ms", message.ttl_ms.is_some()),
         ("deliver_at_us", message.deliver_at_us.is_some()),
         ("version", message.version.is_some()),
         ("audience", !message.audience.is_empty()),
@@ -191,6 +190,10 @@ pub fn stored_messages(
             sequence: sequence.0,
             appended_at_us: placed.appended.0,
             position: placed.position(sequence.plus(1), aside(topic)),
+            expires_at_us: record.ttl_ms.map(|ttl_ms| {
+                let ttl_us = i64::from(ttl_ms) * 1_000;
+                placed.appended.0.saturating_add(ttl_us)
+            }),
         });
     }
     messages

@@ -4,8 +4,9 @@
 mod replies;
 
 pub use replies::{
-    DeliveryHead, FromNode, delivery_from_proto, delivery_to_proto, gap_from_proto, gap_to_proto,
-    place_from_proto, place_to_proto, reply_from_proto, reply_to_proto, status_to_proto,
+    DeliveryHead, FromNode, delivery_from_proto, delivery_to_proto, expired_from_proto,
+    expired_to_proto, gap_from_proto, gap_to_proto, place_from_proto, place_to_proto,
+    reply_from_proto, reply_to_proto, status_to_proto,
 };
 
 use crate::v1;
@@ -43,6 +44,7 @@ pub fn subscribe_from_proto(
         topic: TopicName::hash_of(namespace, &add.topic),
         start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
         until: None,
+        tell_expired: add.tell_expired,
     })
 }
 
@@ -101,6 +103,7 @@ pub fn subscribe_to_proto(
         batches,
         name: String::new(),
         filter: String::new(),
+        tell_expired: subscribe.tell_expired,
     }
 }
 

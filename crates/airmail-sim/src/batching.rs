@@ -13,6 +13,8 @@ pub struct Part {
     pub topic: TopicName,
     /// Bytes of its payload beyond the least.
     pub filler: u32,
+    /// Milliseconds after its append time when it expires.
+    pub ttl_ms: Option<u32>,
 }
 
 /// A topic's name, by its number.
@@ -25,7 +27,10 @@ pub fn topic_name(number: u64) -> TopicName {
 /// A message as its publisher hands it over.
 #[must_use]
 pub fn message(part: &Part) -> Message {
-    Message::new(part.topic.clone(), payload(part.id, part.filler))
+    Message {
+        ttl_ms: part.ttl_ms,
+        ..Message::new(part.topic.clone(), payload(part.id, part.filler))
+    }
 }
 
 /// The parts as one batch; how many of them did fit.

@@ -5,6 +5,7 @@ pub mod bounded;
 pub mod complete;
 pub mod durable_first;
 pub mod ends;
+pub mod expiry;
 pub mod gaps;
 pub mod kept;
 pub mod numbers;

@@ -1,6 +1,7 @@
 //! The oracle: every message of the run, the answers that publishers and readers got about it, and
 //! the losses that a fault excuses.
 
+use crate::invariants::expiry::Expiry;
 use crate::invariants::numbers::Numbers;
 use crate::invariants::{Checked, Violation};
 use crate::lines::Lines;
@@ -28,6 +29,8 @@ pub struct Entry {
     pub reborn: bool,
     /// Its publisher was told that it is not stored.
     pub refused: bool,
+    /// Milliseconds after its append time when it expires.
+    pub ttl_ms: Option<u32>,
 }
 
 /// Contents of an ack.
@@ -74,6 +77,8 @@ pub struct Ledger {
     pub acks_outlive: bool,
     /// The end of a log that is told may be one that was.
     pub old_ends: bool,
+    /// Facts by which expiry is judged.
+    pub expiry: Expiry,
     /// Logs that somebody has harmed from outside.
     harmed: BTreeMap<LogId, Harm>,
     last: u64,
@@ -112,6 +117,7 @@ impl Ledger {
             excused: false,
             reborn: false,
             refused: false,
+            ttl_ms: self.expiry.ttl_ms(id, log.namespace),
         };
         self.entries.insert(id, entry);
         id

@@ -82,6 +82,10 @@ pub enum Plant {
     RetiredUnemptied,
     /// [`BrokerBug::TakenBeforeSealed`].
     TakenBeforeSealed,
+    /// [`BrokerBug::OwnClock`].
+    OwnClock,
+    /// [`BrokerBug::ClockFromBelow`].
+    ClockFromBelow,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -142,6 +146,8 @@ pub enum Plant {
     EndedStaysLive,
     /// [`ClientBug::CreditTwice`].
     CreditTwice,
+    /// [`ClientBug::NotJudgedAgain`].
+    NotJudgedAgain,
 }
 
 impl Plant {
@@ -163,7 +169,8 @@ impl Plant {
             | Plant::TakenBeforeSealed
             | Plant::MemoryKept
             | Plant::EndedStaysLive
-            | Plant::CreditTwice => Stage::World,
+            | Plant::CreditTwice
+            | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
             | Plant::WantedUntilDropped
@@ -173,7 +180,9 @@ impl Plant {
             | Plant::ProvisionsForgotten
             | Plant::UnknownRefused
             | Plant::FirstTimeEnds
-            | Plant::EarlierEndTaken => Stage::Cluster,
+            | Plant::EarlierEndTaken
+            | Plant::OwnClock
+            | Plant::ClockFromBelow => Stage::Cluster,
             _ if self.in_kafka().is_some() => Stage::Kafka,
             _ if self.in_link().is_some() || self.in_tree().is_some() => Stage::Cluster,
             _ => Stage::Storage,
@@ -261,6 +270,7 @@ impl Plant {
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
+            Plant::OwnClock | Plant::ClockFromBelow | Plant::NotJudgedAgain => &["expiry: "],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -319,6 +329,8 @@ impl Plant {
             Plant::SealedNotAsked => BrokerBug::SealedNotAsked,
             Plant::RetiredUnemptied => BrokerBug::RetiredUnemptied,
             Plant::TakenBeforeSealed => BrokerBug::TakenBeforeSealed,
+            Plant::OwnClock => BrokerBug::OwnClock,
+            Plant::ClockFromBelow => BrokerBug::ClockFromBelow,
             _ => return None,
         })
     }
@@ -381,6 +393,7 @@ impl Plant {
             Plant::MemoryKept => ClientBug::MemoryKept,
             Plant::EndedStaysLive => ClientBug::EndedStaysLive,
             Plant::CreditTwice => ClientBug::CreditTwice,
+            Plant::NotJudgedAgain => ClientBug::NotJudgedAgain,
             _ => return None,
         })
     }

@@ -36,6 +36,7 @@ use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::bounded::Budget;
+use crate::invariants::expiry::Expiry;
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Places;
 use crate::plant::Plant;
@@ -116,6 +117,8 @@ struct Stream {
 #[derive(Debug)]
 pub struct World {
     chance: Entropy,
+    /// For what is said of clocks, so that no other draw depends on it.
+    clock_chance: Entropy,
     weather: Weather,
     evidence: Evidence,
     shape: Shape,
@@ -190,7 +193,12 @@ impl World {
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
             .map(|number| Client::new(number, plant, &mut chance))
             .collect();
+        evidence.ledger.expiry = Expiry::new(seed);
+        evidence.ledger.expiry.pass(START);
+        evidence.ledger.expiry.is_astray = is_of_writers;
+        evidence.ledger.expiry.is_exact = cluster.shards() == 1 && weather.swarm.leap == 0;
         World {
+            clock_chance: Entropy::new(seed ^ 0xc10c),
             chance,
             weather,
             evidence,

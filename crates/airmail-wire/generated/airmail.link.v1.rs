@@ -457,7 +457,7 @@ pub struct ToHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "to_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23"
     )]
     pub message: ::core::option::Option<to_host::Message>,
 }
@@ -505,6 +505,8 @@ pub mod to_host {
         Provision(super::Provision),
         #[prost(message, tag = "22")]
         Withdraw(super::Withdraw),
+        #[prost(message, tag = "23")]
+        Clock(super::Ask),
     }
 }
 /// A generation begins: whatever an earlier one asked is void.
@@ -750,7 +752,7 @@ pub struct FromHost {
     pub batch: ::prost::bytes::Bytes,
     #[prost(
         oneof = "from_host::Message",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22"
     )]
     pub message: ::core::option::Option<from_host::Message>,
 }
@@ -798,7 +800,17 @@ pub mod from_host {
         Heartbeat(super::Heartbeat),
         #[prost(message, tag = "21")]
         Provisioned(super::Provisioned),
+        #[prost(message, tag = "22")]
+        Clock(super::Clock),
     }
+}
+/// What the clock shows by which a log's append times are made, or more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Clock {
+    #[prost(uint64, tag = "1")]
+    pub tag: u64,
+    #[prost(sint64, tag = "2")]
+    pub at: i64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Provisioned {

@@ -205,6 +205,7 @@ fn told_to_wire(completion: Completion) -> Option<Message> {
             why: Some(refusal_to_wire(why)),
         }),
         Completion::Found { t, at } => Message::Found(link_v1::Found { tag: t.0, at: at.0 }),
+        Completion::Clock { t, at } => Message::Clock(link_v1::Clock { tag: t.0, at: at.0 }),
         Completion::Topics { t, page } => Message::Topics(link_v1::TopicsSeen {
             tag: t.0,
             page: page.into_iter().map(topic_to_wire).collect(),
@@ -288,6 +289,10 @@ fn told_from_wire(message: Message) -> Result<Completion, Malformed> {
         Message::Found(found) => Completion::Found {
             t: Tag(found.tag),
             at: Sequence(found.at),
+        },
+        Message::Clock(clock) => Completion::Clock {
+            t: Tag(clock.tag),
+            at: AppendTime(clock.at),
         },
         Message::Topics(topics) => Completion::Topics {
             t: Tag(topics.tag),

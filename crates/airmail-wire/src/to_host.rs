@@ -196,6 +196,7 @@ fn question_to_wire(call: Call) -> Message {
             provisions: provisions_to_wire(&origin.provisions),
         }),
         Call::Bounds { .. } => Message::Bounds(link_v1::Ask { tag, log }),
+        Call::Clock { .. } => Message::Clock(link_v1::Ask { tag, log }),
         other => {
             bug!("{other:?} is no question");
             Message::Bounds(link_v1::Ask { tag, log })
@@ -272,6 +273,10 @@ fn question_from_wire(message: Message) -> Result<Call, Malformed> {
             at: AppendTime(find.at),
         },
         Message::Bounds(ask) => Call::Bounds {
+            t: Tag(ask.tag),
+            log: log_of(ask.log)?,
+        },
+        Message::Clock(ask) => Call::Clock {
             t: Tag(ask.tag),
             log: log_of(ask.log)?,
         },

@@ -200,6 +200,8 @@ fn enter(account: &mut Account, items: &Items) {
             }
         }
         Items::Gap(_) => account.take_gap(),
+        // Nobody asks to be told of what has expired.
+        Items::Expired(_) => {}
     }
 }
 
@@ -227,5 +229,6 @@ fn enter_of_many(account: &mut Account, items: &ManyItems) {
             }
         }
         ManyItems::Gap(..) => account.take_gap(),
+        ManyItems::Expired(..) => {}
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum BehindState {
     AwaitingTail,
     /// It waits until the tower gives its topic at the tail.
     AwaitingWant,
+    /// It waits until its log's clock is known: what it is to be given next may have expired.
+    AwaitingClock,
     /// It has been given all that it asked for, and stands here. Its subscription is complete when its other parts are.
     Complete(LogPosition),
 }

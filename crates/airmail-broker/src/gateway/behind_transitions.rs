@@ -95,6 +95,9 @@ impl Gateway {
             BehindState::AwaitingSuccessor(_) => {
                 self.logs[behind.log].waiting.remove(&key);
             }
+            BehindState::AwaitingClock => {
+                self.logs[behind.log].clock.waiting.remove(&key);
+            }
             BehindState::NoCredit => {
                 session.turns.leave(behind.log, behind.ticket);
             }

@@ -6,14 +6,17 @@
 //! belong to an attempt that is over.
 
 use super::behind::{Begin, BehindState};
+use super::judging::Left;
 use super::live::reason;
 use super::{Gateway, GatewayEffects};
 use crate::keys::BehindKey;
 use crate::link::{MemberId, Part, Question};
 use airmail_log::GapWhy;
 use airmail_model::bug;
+#[cfg(feature = "sabotage")]
+use airmail_model::frame::DELIVERY_OVERHEAD_BYTES;
 use airmail_model::frame::{Channel, Delivery, GapReason, Reply};
-use airmail_model::{Extent, Sequence};
+use airmail_model::{AppendTime, Extent, Sequence};
 
 impl Gateway {
     /// The subscription of a member, if it is read for in this attempt.
@@ -39,22 +42,38 @@ impl Gateway {
     /// Gives one that is behind a part of a batch; one that may be given nothing is read for, from before it.
     pub(super) fn give_part(&mut self, key: BehindKey, part: Part, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
-        let session = behind.session;
-        let cost = part.body.len();
-        #[cfg(feature = "sabotage")]
-        let cost = match self.config.bug {
-            Some(crate::sabotage::Bug::LateNotCharged) => 0,
-            _ => cost,
-        };
-        if !self.may_deliver(session) || !self.sessions[session].spend(cost) {
+        let (session, sub, log) = (behind.session, behind.sub, behind.log);
+        if !self.may_deliver(session) || !self.sessions[session].has_credit() {
             self.leave(key, out);
             self.behind[key].at = part.first;
             self.follow(key, out);
             return;
         }
-        self.stats.delivered(&part.body);
-        self.given(session, part.body.len());
-        let behind = &mut self.behind[key];
+        let (body, clock) = match self.judge_part(log, part.body, part.base, part.appended) {
+            Left::Some(body, clock, expired) => {
+                self.tell_expired(sub, log, &expired, out);
+                (body, clock)
+            }
+            Left::Nothing(expired) => {
+                self.tell_expired(sub, log, &expired, out);
+                return self.given_up_to(key, part.end, part.appended);
+            }
+            Left::Unknown => {
+                self.leave(key, out);
+                self.behind[key].at = part.first;
+                return self.await_clock(key, out);
+            }
+        };
+        let cost = body.cost();
+        #[cfg(feature = "sabotage")]
+        let cost = match self.config.bug {
+            Some(crate::sabotage::Bug::LateNotCharged) => DELIVERY_OVERHEAD_BYTES,
+            _ => cost,
+        };
+        self.sessions[session].charge(cost);
+        self.stats.delivered(&body);
+        self.given(session, body.len());
+        let behind = &self.behind[key];
         let sub = &self.subs[behind.sub];
         let delivery = Delivery {
             channel: Channel::Detached(sub.id, sub.generation),
@@ -63,12 +82,20 @@ impl Gateway {
             last: part.end.before(),
             base: part.base,
             appended: part.appended,
-            body: part.body,
+            clock,
+            body,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
-        (behind.told, behind.at) = (part.end, part.end);
+        self.behind[key].told = part.end;
+        self.given_up_to(key, part.end, part.appended);
+    }
+
+    /// Takes note that one has been given all that is for it before `end`, the last of it appended at `appended`.
+    fn given_up_to(&mut self, key: BehindKey, end: Sequence, appended: AppendTime) {
+        let behind = &mut self.behind[key];
+        behind.at = end;
         let clock = self.logs.clock;
-        (behind.not_before).take_if(|time| clock.proof(*time) <= part.appended);
+        (behind.not_before).take_if(|time| clock.proof(*time) <= appended);
     }
 
     /// Tells one that numbers will not come.

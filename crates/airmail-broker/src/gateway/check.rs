@@ -257,6 +257,11 @@ impl Gateway {
                 behind.holds_want && tail.wants.waits(behind.topic, key),
                 "wanted: {behind:?}"
             ),
+            BehindState::AwaitingClock => {
+                let clock = &self.logs[behind.log].clock;
+                let is_known = clock.waiting.contains(&key);
+                assert!(is_known && clock.is_asked(), "clocks: {behind:?}");
+            }
             BehindState::AwaitingSuccessor(_) => {
                 let log = &self.logs[behind.log];
                 let is_known = log.waiting.contains(&key);

@@ -5,6 +5,7 @@
 //! it has no credit, the subscriptions that the batch concerns are detached where the batch begins.
 
 use super::behind::{Behind, BehindState};
+use super::judging::Judged;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
@@ -35,14 +36,15 @@ struct Fanout<'a> {
     id: LogId,
     stored: &'a Stored,
     topics: usize,
+    judged: Judged,
     by_topic: Option<RecordsByTopic>,
     slices: SmallVec<[(Topics, Delivered); 4]>,
 }
 
 impl Fanout<'_> {
-    /// The part of the batch with these topics.
+    /// The part of the batch with these topics, but for what has expired of it.
     fn body(&mut self, topics: Topics) -> Option<Delivered> {
-        if topics.len() == self.topics {
+        if topics.len() == self.topics && self.judged.is_whole() {
             return Some(Delivered::Whole(self.stored.batch.clone()));
         }
         if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == topics) {
@@ -52,7 +54,7 @@ impl Fanout<'_> {
         let by_topic = self
             .by_topic
             .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let body = Delivered::Slice(by_topic.slice(batch, &topics)?);
+        let body = Delivered::Slice(by_topic.slice(batch, &topics, &self.judged.expired)?);
         if self.slices.len() < SLICES_KEPT {
             self.slices.push((topics, body.clone()));
         }
@@ -109,11 +111,28 @@ impl Gateway {
             matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
         }
         matches.sort_unstable();
+        let judged = if matches.is_empty() {
+            Some(Judged::default())
+        } else {
+            self.judge(key, (&stored.batch, stored.base), stored.appended)
+        };
+        let Some(judged) = judged else {
+            // Input: a log whose clock was not asked for lately. Whoever wants something of this is given it when it is
+            // known.
+            for (_, _, sub) in &matches {
+                let behind = self.take_off((*sub, key), stored.extent.first, false, out);
+                self.await_clock(behind, out);
+            }
+            matches.clear();
+            self.live.matches = matches;
+            return self.tail_at(key, stored.extent.next(), out);
+        };
         let mut fanout = Fanout {
             log: key,
             id: log,
             stored,
             topics: stored.batch.topic_hashes().len(),
+            judged,
             by_topic: None,
             slices: SmallVec::new(),
         };
@@ -144,8 +163,11 @@ impl Gateway {
         }
         let mut topics: Topics = group.iter().map(|(_, place, _)| *place).collect();
         topics.dedup();
+        let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
+        self.tell_expired_live(fanout.log, &fanout.judged, subs, out);
         let Some(body) = fanout.body(topics) else {
-            // Input: a publisher whose batch names a topic of which it holds no record.
+            // Input: a batch all of whose records of these topics have expired, or a publisher whose batch names a topic
+            // of which it holds no record.
             return;
         };
         let (stored, tail) = (fanout.stored, &mut self.logs[fanout.log].tail);
@@ -159,7 +181,7 @@ impl Gateway {
         };
         let previous = range.next.before();
         range.next = stored.extent.next();
-        self.sessions[session].spend(body.len());
+        self.sessions[session].charge(body.cost());
         self.given(session, body.len());
         self.stats.delivered(&body);
         self.live.moved_bytes += body.len();
@@ -170,6 +192,7 @@ impl Gateway {
             last: stored.extent.last,
             base: stored.base,
             appended: stored.appended,
+            clock: fanout.judged.clock,
             body,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));

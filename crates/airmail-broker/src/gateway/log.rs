@@ -1,6 +1,7 @@
 //! Logs as the gateway knows them: whether each can be used, who is at its tail, and whose publishes have
 //! not been answered. Where a log ends is not among that: it is asked of the tower.
 
+use super::log_clock::LogClock;
 use super::own_stamps::{self, OwnPlace};
 use super::publish_order::PublishOrder;
 use super::succession::Moving;
@@ -38,6 +39,8 @@ pub(crate) struct GatewayLog {
     pub(crate) publishes: PublishOrder,
     /// Place of the next batch that gets a stamp of the gateway's own.
     pub(crate) own: OwnPlace,
+    /// The clock by which its messages expire.
+    pub(crate) clock: LogClock,
     /// Where it ends for ever, if it is sealed and the tower has told so.
     pub(crate) ended: Option<Sequence>,
     /// Subscriptions that have come to its end, and wait for the log that goes on with their topic.
@@ -118,6 +121,7 @@ impl GatewayLogs {
             renewing: Vec::new(),
             publishes: PublishOrder::default(),
             own: OwnPlace::default(),
+            clock: LogClock::default(),
             ended: None,
             waiting: BTreeSet::new(),
         })));

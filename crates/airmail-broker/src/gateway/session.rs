@@ -56,14 +56,9 @@ impl Session {
         self.credit > 0
     }
 
-    /// Takes a delivery of `bytes` off the credit, unless there is none.
-    pub(crate) fn spend(&mut self, bytes: usize) -> bool {
-        let open = self.has_credit();
-        if open {
-            let cost = i64::try_from(bytes).unwrap_or(i64::MAX);
-            self.credit -= cost.saturating_add(DELIVERY_OVERHEAD_BYTES.into());
-        }
-        open
+    /// Takes what is sent off the credit, which is overdrawn if it is less.
+    pub(crate) fn charge(&mut self, cost: u32) {
+        self.credit -= i64::from(cost);
     }
 
     /// Bytes of deliveries that may be sent; less than none if it is overdrawn.
@@ -193,9 +188,16 @@ mod tests {
         for _ in 0..3 {
             session.grant(u32::MAX);
         }
-        let mebibyte = 1 << 20;
-        let sent = (0..1_000).filter(|_| session.spend(mebibyte)).count();
-        let most = CREDIT_BYTES_MAX as usize / mebibyte;
+        let mebibyte = 1_u32 << 20;
+        let spend = || {
+            let open = session.has_credit();
+            session.charge(mebibyte + DELIVERY_OVERHEAD_BYTES);
+            open
+        };
+        let sent = std::iter::repeat_with(spend)
+            .take_while(|open| *open)
+            .count();
+        let most = (CREDIT_BYTES_MAX / mebibyte) as usize;
         assert!((most - 1..=most).contains(&sent), "{sent} MiB");
         session.grant(u32::MAX);
         assert!(session.has_credit(), "what was overdrawn is made good");

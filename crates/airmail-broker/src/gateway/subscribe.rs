@@ -64,6 +64,9 @@ impl Gateway {
         let sub = Subscription::new(wanted.topic, id, generation, session, self.logs[log].at);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
+        if wanted.tell_expired {
+            self.subs.tell_of_expiry(sub);
+        }
         let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_empty();
         if is_returned && crossing.is_none() && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);

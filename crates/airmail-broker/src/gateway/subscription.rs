@@ -9,6 +9,7 @@
 use crate::keys::{BehindKey, LiveAt, SessionKey, SubKey, TailKey};
 use airmail_model::frame::{Generation, SubscriptionId};
 use airmail_model::{Lane, TopicHash};
+use hashbrown::HashSet;
 use slab::Slab;
 
 const _: () = assert!(size_of::<Subscription>() == 40);
@@ -109,27 +110,44 @@ impl Subscription {
 
 /// Every subscription of the gateway.
 #[derive(Debug, Default)]
-pub(crate) struct Subscriptions(Slab<Subscription>);
+pub(crate) struct Subscriptions {
+    slab: Slab<Subscription>,
+    /// Those that are to be told of what has expired: only looked up, never walked.
+    told_of_expiry: HashSet<SubKey>,
+}
 
 impl Subscriptions {
     /// Puts one in.
     pub(crate) fn insert(&mut self, subscription: Subscription) -> SubKey {
-        SubKey::new(self.0.insert(subscription))
+        SubKey::new(self.slab.insert(subscription))
     }
 
     /// Takes one out; it is in no list any more.
     pub(crate) fn remove(&mut self, key: SubKey) -> Subscription {
-        self.0.remove(key.place())
+        self.told_of_expiry.remove(&key);
+        self.slab.remove(key.place())
     }
 
     /// Every one, in order of key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SubKey, &Subscription)> {
-        self.0.iter().map(|(place, sub)| (SubKey::new(place), sub))
+        self.slab
+            .iter()
+            .map(|(place, sub)| (SubKey::new(place), sub))
     }
 
     /// Number of subscriptions.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.slab.len()
+    }
+
+    /// Has one told of what has expired.
+    pub(crate) fn tell_of_expiry(&mut self, key: SubKey) {
+        self.told_of_expiry.insert(key);
+    }
+
+    /// Whether one is to be told of what has expired.
+    pub(crate) fn is_told_of_expiry(&self, key: SubKey) -> bool {
+        self.told_of_expiry.contains(&key)
     }
 }
 
@@ -137,12 +155,12 @@ impl std::ops::Index<SubKey> for Subscriptions {
     type Output = Subscription;
 
     fn index(&self, key: SubKey) -> &Subscription {
-        &self.0[key.place()]
+        &self.slab[key.place()]
     }
 }
 
 impl std::ops::IndexMut<SubKey> for Subscriptions {
     fn index_mut(&mut self, key: SubKey) -> &mut Subscription {
-        &mut self.0[key.place()]
+        &mut self.slab[key.place()]
     }
 }

@@ -1,4 +1,4 @@
-//! Work of the gateway that is due by time: it tells the progress of quiet logs, admits publishes
+//! Work of the gateway that is due by time: it tells the progress of quiet logs, asks for their clocks, admits publishes
 //! that wait, and refuses those that have waited for too long.
 
 use super::publish_gate::PublishGate;
@@ -18,6 +18,8 @@ pub(super) struct Timers {
     pub(super) withheld: BTreeSet<MemberId>,
     /// To give up topics that nobody needs.
     pub(super) wants: Option<Mono>,
+    /// To ask for the clocks of logs in which messages expire.
+    pub(super) clocks: Option<Mono>,
     /// To ask for admission again.
     pub(super) admission: BTreeSet<(Mono, SessionKey)>,
 }
@@ -27,7 +29,13 @@ impl Gateway {
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let admission = self.timers.admission.first().map(|(wake, _)| *wake);
         let gate = self.publish_gate.as_ref().and_then(PublishGate::deadline);
-        [self.timers.marks, self.timers.wants, admission, gate]
+        let Timers {
+            marks,
+            wants,
+            clocks,
+            ..
+        } = self.timers;
+        [marks, wants, clocks, admission, gate]
             .into_iter()
             .flatten()
             .min()
@@ -41,6 +49,9 @@ impl Gateway {
         }
         if self.timers.wants.take_if(|at| *at <= now).is_some() {
             self.give_up_wants(out);
+        }
+        if self.timers.clocks.take_if(|at| *at <= now).is_some() {
+            self.ask_clocks(out);
         }
         self.admit_parked(out);
         self.expire(out);

@@ -1,4 +1,4 @@
-//! Requests of the gateway about a log: appends, questions, a new life, topics. Each is a call of
+//! Requests of the gateway about a log: appends, questions, its clock, a new life, topics. Each is a call of
 //! the storage, but that the log's end is asked for all at once ([`ends`](super::ends)).
 
 use super::storage_calls::Purpose;
@@ -7,7 +7,7 @@ use crate::keys::TowerLogKey;
 use crate::link::{Answer, FromTower, MemberId, Question};
 use airmail_log::{Bounds, Call, Refusal, TopicPage};
 use airmail_model::frame::Ack;
-use airmail_model::{Batch, Checked, LogId, Sequence};
+use airmail_model::{AppendTime, Batch, Checked, LogId, Mono, Sequence};
 use std::time::Duration;
 
 /// Time after which what was refused since the log's node is away is worth trying again: links come back within half a
@@ -127,6 +127,29 @@ impl Tower {
             log.end = log.end.max(at);
         }
         self.answer(key, member, Answer::Time(at), out);
+    }
+
+    /// Asks the storage for a log's clock.
+    pub(super) fn ask_clock(&mut self, log: LogId, asked: Mono, out: &mut TowerEffects) {
+        let Some(key) = self.logs.find_open(log) else {
+            // Input: a log that was deleted before the gateway was told.
+            return;
+        };
+        let t = self.calls.tag(Purpose::Clock(key, asked));
+        out.call(Call::Clock { t, log });
+    }
+
+    /// The storage has told a log's clock, or could not.
+    pub(super) fn clock_answered(
+        &mut self,
+        (key, asked): (TowerLogKey, Mono),
+        clock: Option<AppendTime>,
+        out: &mut TowerEffects,
+    ) {
+        if let Some(log) = self.logs.get(key) {
+            let log = log.id;
+            out.tell(FromTower::Clock { log, asked, clock });
+        }
     }
 
     /// Begins a new life of a log.

@@ -5,7 +5,7 @@ use crate::catalog::SystemAppend;
 use crate::keys::{ReaderKey, TowerLogKey};
 use crate::link::MemberId;
 use airmail_log::{ReaderId, Tag};
-use airmail_model::NamespaceId;
+use airmail_model::{Mono, NamespaceId};
 use std::collections::BTreeMap;
 
 /// Purposes of a call.
@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
     Append(TowerLogKey, u64),
     /// A question of the gateway.
     Answer(TowerLogKey, MemberId),
+    /// A log's clock, as the gateway asked at this time.
+    Clock(TowerLogKey, Mono),
     /// Where a log ends, for all who ask.
     End(TowerLogKey),
     /// Beginning a new life of a log.

@@ -11,7 +11,7 @@ use crate::link::{Answer, Follow, FromTower, Interest, MemberId, Part, Question,
 use airmail_log::{GapWhy, Refusal, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{
-    AppendTime, Durability, Extent, Holder, Incarnation, LogId, ProducerSequence, TopicName,
+    AppendTime, Durability, Extent, Holder, Incarnation, LogId, Mono, ProducerSequence, TopicName,
 };
 use airmail_testkit::transcript::parts;
 
@@ -86,6 +86,7 @@ fn show_of_a_log(message: &ToTower, name: Name) -> String {
             });
             format!("append {number}: {}{stamp}", show_batch(batch))
         }
+        ToTower::Clock { .. } => "what does the log's clock show?".to_owned(),
         ToTower::Renew { .. } => "begin a new life of the log".to_owned(),
         ToTower::Topics { .. } => "list topics of the log".to_owned(),
         ToTower::Moved { bytes } => format!("live traffic has moved {bytes} bytes"),
@@ -158,6 +159,9 @@ pub(crate) fn read_to_tower(line: &str, find: Find) -> Option<ToTower> {
             batch: read_batch(topics),
             sole: false,
         })
+    } else if line == "what does the log's clock show?" {
+        let asked = Mono(0);
+        Some(ToTower::Clock { log, asked })
     } else if line == "begin a new life of the log" {
         Some(ToTower::Renew { log })
     } else {
@@ -259,6 +263,10 @@ pub(crate) fn show_from_tower(message: &FromTower, name: Name) -> String {
             Ok(ack) => format!("append {number} is stored as {}", show_extent(ack.extent)),
             Err(why) => format!("append {number} is refused: {why}"),
         },
+        FromTower::Clock {
+            clock: Some(clock), ..
+        } => format!("the log's clock shows {}", clock.0),
+        FromTower::Clock { .. } => "the log's clock cannot be known".to_owned(),
         FromTower::Renewed { result, .. } => match result {
             Ok(incarnation) => format!("the log begins life {}", incarnation.0),
             Err(why) => format!("the log begins no new life: {why}"),
@@ -309,6 +317,13 @@ fn read_of_a_log(log: LogId, line: &str, find: Find) -> Option<FromTower> {
     } else if let Some([life]) = parts("the log begins life {}", line) {
         let result = Ok(Incarnation(life.parse().ok()?));
         Some(FromTower::Renewed { log, result })
+    } else if let Some([clock]) = parts("the log's clock shows {}", line) {
+        let clock = Some(AppendTime(clock.parse().ok()?));
+        let asked = Mono(0);
+        Some(FromTower::Clock { log, asked, clock })
+    } else if line == "the log's clock cannot be known" {
+        let (asked, clock) = (Mono(0), None);
+        Some(FromTower::Clock { log, asked, clock })
     } else if line == "the log is elsewhere: a node not known" {
         let holder = Holder::default();
         Some(FromTower::Elsewhere { log, holder })

@@ -6,7 +6,7 @@ use airmail_model::frame::{
     Reply, Start, State, SubscriptionId,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
+use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Mono, Sequence, TopicHash};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub(crate) struct Sub {
     pub(crate) incarnation: Incarnation,
     pub(crate) got: Vec<(Sequence, String)>,
     pub(crate) gaps: Vec<(Extent, GapReason)>,
+    /// Numbers that were told to have expired.
+    pub(crate) expired: Vec<Sequence>,
     pub(crate) history: Vec<&'static str>,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) deliveries: usize,
     pub(crate) marks: usize,
     pub(crate) wholes: usize,
+    /// Readings of the node's clock.
+    pub(crate) clocks: Vec<Mono>,
 }
 
 impl Client {
@@ -57,6 +61,7 @@ impl Client {
             deliveries: 0,
             marks: 0,
             wholes: 0,
+            clocks: Vec::new(),
         }
     }
 
@@ -77,6 +82,7 @@ impl Client {
             incarnation: Incarnation::default(),
             got: Vec::new(),
             gaps: Vec::new(),
+            expired: Vec::new(),
             history: Vec::new(),
         };
         self.subs.insert(SubscriptionId(n), sub);
@@ -159,6 +165,15 @@ impl Client {
                 }
             }
             Reply::Delivery(delivery) => self.delivery(delivery),
+            Reply::Expired(expired) => {
+                self.owed += expired.cost();
+                self.credit -= i64::from(expired.cost());
+                let sub = self.subs.get_mut(&expired.subscription);
+                let sub = sub.expect("asked for");
+                assert_eq!(sub.generation, expired.generation);
+                sub.expired.extend(expired.numbers);
+            }
+            Reply::Clock { node, .. } => self.clocks.push(node),
         }
     }
 

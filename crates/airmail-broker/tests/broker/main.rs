@@ -10,6 +10,7 @@
 
 mod client;
 mod delivery_gate;
+mod expiry;
 mod vec_storage;
 mod world;
 

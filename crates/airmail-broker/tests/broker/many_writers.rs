@@ -158,6 +158,7 @@ impl Nodes {
                 topic: topic("a"),
                 start,
                 until,
+                tell_expired: false,
             }),
         );
     }

@@ -51,6 +51,7 @@ impl Bench {
             topic: topic("a"),
             start,
             until,
+            tell_expired: false,
         }));
     }
 }

@@ -93,6 +93,13 @@ pub(crate) struct VecStorage {
     pub(crate) clock: AppendClock,
     pub(crate) many_writers: bool,
     pub(crate) strongest: Durability,
+    /// Questions for the clock, which are not answered while they are not to be.
+    clocks: Vec<Tag>,
+    pub(crate) deaf_to_clock: bool,
+    /// Microseconds by which the clock of append times is ahead of the owner's.
+    pub(crate) ahead_us: i64,
+    /// Microseconds by which append times are behind that clock.
+    pub(crate) lag_us: i64,
     /// Readers started so far.
     pub(crate) reads: usize,
     /// The most readers that there were at a time.
@@ -123,6 +130,10 @@ impl VecStorage {
             clock: AppendClock::Monotone,
             many_writers: false,
             strongest: Durability::FSYNC,
+            clocks: Vec::new(),
+            deaf_to_clock: false,
+            ahead_us: 0,
+            lag_us: 0,
             reads: 0,
             readers_most: 0,
             chance: None,
@@ -141,6 +152,7 @@ impl VecStorage {
     pub(crate) fn restarted(mut self) -> VecStorage {
         self.readers.clear();
         self.done.clear();
+        self.clocks.clear();
         self.waiting.clear();
         self.chance = None;
         self
@@ -227,7 +239,7 @@ impl VecStorage {
             }
             let extent = Extent::starting_at(log.next, batch.numbers());
             log.next = extent.next();
-            let appended = AppendTime(now.wall.0);
+            let appended = AppendTime(now.wall.0 + self.ahead_us - self.lag_us);
             log.entries.push(Entry::Batch(Stored {
                 base: extent.first,
                 extent,
@@ -381,6 +393,7 @@ impl LogStorage for VecStorage {
             Call::Stop { r } => self.stop(r),
             Call::FindTime { t, log, at } => self.find_time(t, log, at),
             Call::Bounds { t, log } => self.bounds(t, log),
+            Call::Clock { t, .. } => self.clocks.push(t),
             Call::Topics { t, log, page } => self.topics(t, log, &page),
             Call::Trim { t, log, before } => {
                 self.trim_now(log, before);
@@ -403,6 +416,12 @@ impl LogStorage for VecStorage {
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         self.store(now);
+        if !self.deaf_to_clock {
+            let at = AppendTime(now.wall.0 + self.ahead_us);
+            let clocks = self.clocks.drain(..);
+            self.done
+                .extend(clocks.map(|t| Completion::Clock { t, at }));
+        }
         if self.chance.as_mut().is_some_and(|c| c.random_bool(0.5)) {
             self.give(out);
             out.append(&mut self.done);

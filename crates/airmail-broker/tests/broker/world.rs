@@ -51,6 +51,26 @@ pub(crate) fn topic_in(namespace: NamespaceId, name: &str) -> TopicHash {
     TopicName::hash_of(namespace, name)
 }
 
+/// A batch of (topic, payload, time to live in milliseconds) for the log of `default`.
+pub(crate) fn expiring(messages: &[(&str, &str, u32)]) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(NS);
+    for (topic, payload, ttl_ms) in messages {
+        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
+        let message = Message {
+            ttl_ms: Some(*ttl_ms),
+            ..Message::new(topic, payload.as_bytes().to_vec())
+        };
+        let pushed = encoder.push(&message, 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
+    }
+    encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    })
+}
+
 /// A batch of (topic, payload) for a log.
 pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(log.namespace);
@@ -211,6 +231,22 @@ impl World {
         self.add_until(session, n, topic(name), start, None);
     }
 
+    /// Subscribes to a topic of `default`, to be told of what has expired.
+    pub(crate) fn add_told(&mut self, session: SessionId, n: u32, name: &str, start: Start) {
+        let client = self.clients.get_mut(&session).expect("open");
+        let generation = client.expect(n, topic(name), &start);
+        let wanted = Subscribe {
+            subscription: SubscriptionId(n),
+            generation,
+            namespace: NS,
+            topic: topic(name),
+            start,
+            until: None,
+            tell_expired: true,
+        };
+        self.request(session, Request::Add(wanted));
+    }
+
     pub(crate) fn add_until(
         &mut self,
         session: SessionId,
@@ -241,6 +277,7 @@ impl World {
             topic,
             start,
             until,
+            tell_expired: false,
         };
         self.request(session, Request::Add(wanted));
     }

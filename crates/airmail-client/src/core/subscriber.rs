@@ -32,6 +32,7 @@ mod live_ranges;
 mod received_batch;
 mod replies;
 mod statuses;
+mod stream_clock;
 mod subscription_slot;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ use airmail_model::{
 };
 use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use stream_clock::StreamClock;
 use subscription_slot::{Mode, Part, PartMode, SubscriptionSlot};
 
 /// Lanes in which a node names a log of every subscription.
@@ -122,6 +124,8 @@ pub struct SubscriptionSpec {
     /// End of the subscription; `None` if it has none. If the connection is lost meanwhile,
     /// [`Until::Now`] is the end as it is when the subscription is requested again.
     pub until: Option<Until>,
+    /// Whether its user is told of messages that have expired.
+    pub tell_expired: bool,
 }
 
 /// Numbers that a subscription will not get.
@@ -138,6 +142,17 @@ pub struct GapSeen {
     pub why: GapReason,
 }
 
+/// Messages that a subscription does not get because they have expired, as the node has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredSeen {
+    /// Log that has them.
+    pub log: LogId,
+    /// Their numbers, ascending; at least one.
+    pub numbers: Vec<Sequence>,
+    /// Credit that it uses up, to be given back by [`Subscriber::consumed`] once it has been consumed.
+    pub cost: u32,
+}
+
 /// One thing that the user of a subscription gets.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -145,6 +160,8 @@ pub enum Event {
     Messages(ReceivedBatch),
     /// Numbers that will not come.
     Gap(GapSeen),
+    /// Messages that have expired.
+    Expired(ExpiredSeen),
     /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event,
     /// and make the key void. [`State::Removed`] is never given.
     Status(State),
@@ -190,6 +207,7 @@ pub struct Subscriber {
     pending: VecDeque<PendingRequest>,
     retries: BTreeSet<(Mono, u32)>,
     credit: Credit,
+    stream_clock: StreamClock,
     backoff: Backoff,
     /// Error of the last refusal that is waited for.
     last_refusal: Option<Error>,
@@ -215,6 +233,7 @@ impl Subscriber {
             pending: VecDeque::new(),
             retries: BTreeSet::new(),
             credit: Credit::default(),
+            stream_clock: StreamClock::default(),
             last_refusal: None,
             gathers: false,
             recipients: Vec::new(),
@@ -319,6 +338,7 @@ impl Subscriber {
         let nothing = SubscriberOutput::default();
         let check = self.begin_check(&nothing);
         self.connected = false;
+        self.stream_clock = StreamClock::default();
         for index in 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX) {
             self.leave_live(index);
             let slot = &mut self.slots[index as usize];
@@ -348,7 +368,7 @@ impl Subscriber {
     #[must_use]
     pub fn is_due(&self) -> bool {
         let waiting = !self.pending.is_empty() || !self.retries.is_empty();
-        self.connected && (waiting || self.owes_credit())
+        self.connected && (waiting || self.owes_credit() || self.stream_clock.is_due())
     }
 
     /// Tells whether so much credit is returnable that it is worth a message.
@@ -375,6 +395,7 @@ impl Subscriber {
 
     /// Sends what is due.
     fn send_due(&mut self, now: Mono, out: &mut SubscriberOutput) {
+        out.requests.extend(self.stream_clock.question(now));
         while let Some((until, index)) = self.retries.first().copied() {
             if until > now {
                 break;
@@ -421,6 +442,7 @@ impl Subscriber {
             topic: slot.topic,
             start: slot.start(epoch.unwrap_or(MapEpoch(1))),
             until: slot.until,
+            tell_expired: slot.tell_expired,
         }))
     }
 

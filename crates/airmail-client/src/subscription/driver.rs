@@ -12,7 +12,7 @@ use crate::core::{
     SubscriptionSpec,
 };
 use crate::named_topic::{NamedTopic, topic_name};
-use crate::received::{BatchCursor, Gap, MessageBatch, Received};
+use crate::received::{BatchCursor, Expired, Gap, MessageBatch, Received};
 use airmail_model::frame::{Reply, Start, State, Welcome};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, Lane, LogMap, MapEpoch, Mono, NamespaceId, Position};
@@ -36,6 +36,8 @@ pub(super) enum Available {
     Messages,
     /// A gap in the topic with this number.
     Gap(usize, Gap),
+    /// A message of the topic with this number that has expired.
+    Expired(usize, Expired),
     /// The end: there is nothing more, now or later.
     Ended,
 }
@@ -62,6 +64,10 @@ pub(super) struct SubscriptionDriver {
     /// Output of the core. Empty between steps, and kept for its memory.
     out: SubscriberOutput,
     events: VecDeque<(SubscriptionKey, Event)>,
+    /// Whether the user is told of messages that have expired.
+    tell_expired: bool,
+    /// Those that are still to be told, by topic.
+    expired: VecDeque<(usize, Expired)>,
     /// Batch that the user reads. Its cost is given back when all of it has been taken.
     reading: Option<BatchCursor>,
     /// Cost of the batches that were given as a whole. They count as consumed when the user asks
@@ -76,6 +82,7 @@ impl SubscriptionDriver {
         shared: Arc<ClientContext>,
         namespace: Arc<str>,
         topics: Vec<TopicStart>,
+        tell_expired: bool,
     ) -> SubscriptionDriver {
         let mut config = shared.subscriber;
         config.seed = shared.seed();
@@ -93,6 +100,8 @@ impl SubscriptionDriver {
             lost: None,
             out: SubscriberOutput::default(),
             events: VecDeque::new(),
+            tell_expired,
+            expired: VecDeque::new(),
             reading: None,
             given: 0,
             ended: false,
@@ -136,6 +145,9 @@ impl SubscriptionDriver {
     /// Takes the next message, if one has arrived.
     pub(super) fn message(&mut self) -> Option<Received> {
         let SubscriptionDriver {
+            shared,
+            tell_expired,
+            expired,
             reading,
             topics,
             epoch,
@@ -150,25 +162,38 @@ impl SubscriptionDriver {
             let at = core.place(owner, lane)?;
             first_place(events, owner, lane).or(Some(at))
         };
-        reading.as_mut()?.next(*epoch, named, place)
+        let reading = reading.as_mut()?;
+        let tell = |owner, gone| note_expired(*tell_expired, expired, owner, gone);
+        reading.skip_expired(|| shared.mono(), tell);
+        reading.next(*epoch, named, place)
     }
 
     /// Takes all messages of the next one's batch, if one has arrived.
     pub(super) fn batch(&mut self) -> Option<MessageBatch> {
         let reading = self.reading.take_if(|reading| reading.has_more())?;
         self.given += reading.cost();
-        Some(reading.rest())
+        let (is_told, expired) = (self.tell_expired, &mut self.expired);
+        let tell = |owner, gone| note_expired(is_told, expired, owner, gone);
+        reading.rest(|| self.shared.mono(), tell)
     }
 
     /// Tells whether a message or a gap has arrived.
     pub(super) fn ready(&self) -> bool {
-        if self.reading.as_ref().is_some_and(BatchCursor::has_more) {
+        let now = || self.shared.mono();
+        let mut reading = self.reading.iter();
+        if !self.expired.is_empty() || reading.any(|reading| reading.has_unexpired(now)) {
             return true;
         }
         for (_, event) in &self.events {
             match event {
-                // A batch has a message for somebody, or there is no event.
-                Event::Gap(_) | Event::Messages(_) => return true,
+                // A batch has a message for somebody, or there is no event; but it may have expired since.
+                Event::Messages(received) => {
+                    let time = received.clock.and_then(|_| received.time(now()));
+                    if received.has_unexpired(0, time) {
+                        return true;
+                    }
+                }
+                Event::Gap(_) | Event::Expired(_) => return true,
                 Event::Status(State::Live { .. } | State::Detached { .. }) => {}
                 // The end: events behind it are never given.
                 Event::Status(_) => return false,
@@ -189,6 +214,9 @@ impl SubscriptionDriver {
             self.core.consumed(read + given);
         }
         loop {
+            if let Some((topic, expired)) = self.expired.pop_front() {
+                return Ok(Available::Expired(topic, expired));
+            }
             while let Some((key, event)) = self.events.pop_front() {
                 match event {
                     Event::Messages(received) => {
@@ -196,6 +224,16 @@ impl SubscriptionDriver {
                         return Ok(Available::Messages);
                     }
                     Event::Gap(gap) => return Ok(Available::Gap(key.index() as usize, gap.into())),
+                    Event::Expired(seen) => {
+                        self.core.consumed(seen.cost);
+                        let (topic, log) = (key.index() as usize, seen.log);
+                        let numbers = seen.numbers.into_iter();
+                        let expired = numbers.map(|sequence| (topic, Expired { log, sequence }));
+                        self.expired.extend(expired);
+                        if let Some((topic, expired)) = self.expired.pop_front() {
+                            return Ok(Available::Expired(topic, expired));
+                        }
+                    }
                     Event::Status(state) => self.apply_status(key, state)?,
                 }
             }
@@ -343,6 +381,7 @@ impl SubscriptionDriver {
                     topic: topic_name(&topic.named.topic)?.hash(map.namespace),
                     start: topic.start.clone(),
                     until: None,
+                    tell_expired: self.tell_expired,
                 }));
             }
         }
@@ -367,6 +406,18 @@ impl SubscriptionDriver {
     }
 }
 
+/// Takes note of a message that has expired, where that is to be told.
+fn note_expired(
+    is_told: bool,
+    expired: &mut VecDeque<(usize, Expired)>,
+    owner: SubscriptionKey,
+    gone: Expired,
+) {
+    if is_told {
+        expired.push_back((owner.index() as usize, gone));
+    }
+}
+
 /// Gives a subscription's place in a lane before the first of these events that concerns it there.
 fn first_place(
     events: &VecDeque<(SubscriptionKey, Event)>,
@@ -380,7 +431,7 @@ fn first_place(
             incarnation: gap.incarnation,
             next: gap.extent.first,
         }),
-        Event::Gap(_) | Event::Status(_) => None,
+        Event::Gap(_) | Event::Expired(_) | Event::Status(_) => None,
     });
     places.find(|at| at.log.lane == lane)
 }
@@ -407,6 +458,7 @@ mod tests {
                 topic: TopicHash(hash),
                 start: Start::Latest,
                 until: None,
+                tell_expired: false,
             })
         });
         let gap = |lane, first| {

@@ -9,7 +9,7 @@ use super::driver::{Available, SubscriptionDriver, TopicStart};
 use super::standing::Standing;
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
-use crate::received::{Gap, MessageBatch, Received};
+use crate::received::{Expired, Gap, MessageBatch, Received};
 use airmail_model::frame::Start;
 use airmail_model::{Error, ErrorCode, Position};
 use std::collections::BTreeSet;
@@ -23,6 +23,7 @@ pub struct ManyRequest {
     namespace: Arc<str>,
     topics: Vec<(Arc<str>, Option<Start>)>,
     start: Start,
+    tell_expired: bool,
 }
 
 impl ManyRequest {
@@ -32,6 +33,7 @@ impl ManyRequest {
             shared,
             topics: topics.into_iter().map(|topic| (topic, None)).collect(),
             start: Start::Latest,
+            tell_expired: false,
         }
     }
 
@@ -50,6 +52,13 @@ impl ManyRequest {
     /// Adds a topic with a start of its own.
     pub fn topic(mut self, topic: &str, start: Start) -> ManyRequest {
         self.topics.push((topic.into(), Some(start)));
+        self
+    }
+
+    /// Has it give [`ManyItem::Expired`] for each message that it does not give because that has expired. Default: nothing
+    /// is said of those.
+    pub fn tell_expired(mut self, tell: bool) -> ManyRequest {
+        self.tell_expired = tell;
         self
     }
 
@@ -78,7 +87,9 @@ impl ManyRequest {
             start: start.unwrap_or_else(|| self.start.clone()),
         });
         let namespace = Arc::clone(&self.namespace);
-        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics.collect());
+        let topics = topics.collect();
+        let tell_expired = self.tell_expired;
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, tell_expired);
         driver.open().await?;
         Ok(ManySubscription(driver))
     }
@@ -98,6 +109,8 @@ pub enum ManyItem {
     Message(Received),
     /// Numbers of this topic that are missing for good.
     Gap(Arc<str>, Gap),
+    /// A message of this topic that has expired. Only where it was asked for.
+    Expired(Arc<str>, Expired),
 }
 
 /// One thing that a subscription to many topics gives when it is read by batches.
@@ -107,6 +120,8 @@ pub enum ManyItems {
     Messages(MessageBatch),
     /// Numbers of this topic that are missing for good.
     Gap(Arc<str>, Gap),
+    /// A message of this topic that has expired. Only where it was asked for.
+    Expired(Arc<str>, Expired),
 }
 
 /// Messages of many topics, each topic's in order, for ever: across lost connections, to any of the
@@ -134,6 +149,9 @@ impl ManySubscription {
                 Available::Gap(topic, gap) => {
                     return Ok(Some(ManyItem::Gap(self.name(topic), gap)));
                 }
+                Available::Expired(topic, gone) => {
+                    return Ok(Some(ManyItem::Expired(self.name(topic), gone)));
+                }
                 Available::Ended => return Ok(None),
             }
         }
@@ -155,6 +173,9 @@ impl ManySubscription {
                 Available::Messages => {}
                 Available::Gap(topic, gap) => {
                     return Ok(Some(ManyItems::Gap(self.name(topic), gap)));
+                }
+                Available::Expired(topic, gone) => {
+                    return Ok(Some(ManyItems::Expired(self.name(topic), gone)));
                 }
                 Available::Ended => return Ok(None),
             }

@@ -7,7 +7,7 @@ use crate::moving::Moving;
 use crate::named_topic::NamedTopic;
 use crate::nodes::Node;
 use crate::response_stream::ResponseStream;
-use airmail_model::frame::{Reply, Request, Welcome};
+use airmail_model::frame::{Hello, Reply, Request, Welcome};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
 use airmail_proto::framing::framed;
@@ -42,6 +42,8 @@ pub(super) enum SubscribeStream {
 pub(super) struct OpenStream {
     node: Node,
     requests: mpsc::Sender<Bytes>,
+    /// Protocol version that is spoken.
+    protocol: u32,
     responses: ResponseStream<v1::SubscribeResponse>,
     outbox: VecDeque<Bytes>,
     moving: Moving,
@@ -98,7 +100,8 @@ impl SubscribeStream {
         let SubscribeStream::Open(open) = self else {
             return;
         };
-        let kinds = requests.filter_map(|request| kind_of(&request, &named));
+        let protocol = open.protocol;
+        let kinds = requests.filter_map(|request| kind_of(&request, protocol, &named));
         let requests = kinds.map(|kind| framed(&v1::SubscribeRequest { kind: Some(kind) }));
         open.outbox.extend(requests);
     }
@@ -212,6 +215,7 @@ impl SubscribeStream {
 
 fn kind_of<'a>(
     request: &Request,
+    protocol: u32,
     named: impl Fn(u32) -> Option<&'a NamedTopic>,
 ) -> Option<subscribe_request::Kind> {
     match request {
@@ -226,6 +230,11 @@ fn kind_of<'a>(
         }
         Request::Credit { bytes } => Some(subscribe_request::Kind::Credit(v1::Credit {
             bytes: *bytes,
+        })),
+        // An older node says nothing of clocks by which that would count.
+        Request::Clock { .. } if protocol < Hello::PROTOCOL_CLOCK => None,
+        Request::Clock { asked } => Some(subscribe_request::Kind::AskClock(v1::AskClock {
+            asked_ns: asked.0,
         })),
         Request::Publish { .. } => None,
     }
@@ -261,6 +270,7 @@ async fn open(
             let open = OpenStream {
                 node,
                 requests,
+                protocol: welcome.protocol,
                 responses,
                 outbox: VecDeque::new(),
                 moving,

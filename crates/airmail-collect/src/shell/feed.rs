@@ -130,6 +130,8 @@ async fn follow(request: SubscriptionRequest, feed: Sender<Fed>) {
                 Ok(Some(Item::Gap(gap))) => {
                     tracing::warn!(?gap, "messages were gone before they were collected");
                 }
+                // Nobody asks to be told of what has expired.
+                Ok(Some(Item::Expired(_))) => {}
                 Ok(None) => return,
                 Err(error) => break error,
             }

@@ -242,6 +242,7 @@ pub fn a_log_that_is_not_open_is_told_so<S: Subject>(d: &mut Driver<'_, S>) {
     };
     let answers = [
         d.ask(|t| Call::Bounds { t, log: no }),
+        d.ask(|t| Call::Clock { t, log: no }),
         d.ask(|t| Call::FindTime {
             t,
             log: no,

@@ -110,6 +110,7 @@ impl<S: Subject> Driver<'_, S> {
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
             | Completion::Found { t, .. }
+            | Completion::Clock { t, .. }
             | Completion::Topics { t, .. }
             | Completion::Done { t } => return self.take_answer(t, completion),
             // Unasked: no case goes by what they tell.

@@ -7,6 +7,13 @@ use crate::contract::{Call, Completion};
 use airmail_model::{AppendTime, LogId, Sequence};
 use std::time::Duration;
 
+fn clock<S: Subject>(d: &mut Driver<'_, S>, log: LogId) -> AppendTime {
+    match d.ask(|t| Call::Clock { t, log }) {
+        Completion::Clock { at, .. } => at,
+        other => panic!("a question for the clock was answered with {other:?}"),
+    }
+}
+
 pub(super) fn find<S: Subject>(d: &mut Driver<'_, S>, log: LogId, at: i64) -> Sequence {
     match d.ask(|t| Call::FindTime {
         t,
@@ -49,6 +56,37 @@ pub fn a_time_is_found_never_too_late<S: Subject>(d: &mut Driver<'_, S>) {
         let mut later = times[n + 1..].iter().filter(|(_, next)| *next > at);
         let next = later.next().map_or(41, |next| next.0);
         assert!(find(d, log(0), at + 1) <= Sequence(next));
+    }
+}
+
+/// Asks before each append: what was appended by then is not later, and what is appended afterwards is not earlier; also
+/// while the wall clock is set back and ahead, where it is the only one.
+pub fn a_logs_clock_is_that_of_its_append_times<S: Subject>(d: &mut Driver<'_, S>) {
+    let most = d.clock_back();
+    d.open(log(0));
+    let mut latest = AppendTime(i64::MIN);
+    for n in 0..9 {
+        match n % 3 {
+            _ if most > 0 => {}
+            1 => d.turn_back(Duration::from_secs(60)),
+            2 => d.turn_ahead(Duration::from_secs(90)),
+            _ => {}
+        }
+        let wall = d.now().wall.0;
+        let shown = clock(d, log(0));
+        assert!(shown.0 >= wall, "{shown}, asked at {wall}");
+        assert!(
+            shown.0 >= latest.0.saturating_sub(most),
+            "{shown} after {latest}"
+        );
+        match d.offer(&super::Maker::new(log(0)).batch(&[("a", "x")])) {
+            Completion::Appended { at, .. } => {
+                let earliest = shown.0.saturating_sub(most);
+                assert!(at.0 >= earliest, "{at} after {shown}");
+                latest = latest.max(at);
+            }
+            other => panic!("an append was answered with {other:?}"),
+        }
     }
 }
 

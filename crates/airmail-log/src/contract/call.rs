@@ -112,6 +112,12 @@ pub enum Call {
     FindTime { t: Tag, log: LogId, at: AppendTime },
     /// Asks for the log's bounds. Answer: `Bounds`.
     Bounds { t: Tag, log: LogId },
+    /// Asks what the clock shows by which the log's append times are made, where they are made: whoever judges how old
+    /// a record is goes by it, and not by a clock of its own. Answer: `Clock`, with what it showed at some time between
+    /// the call and the answer, or more; where [`Capabilities::clock`] is `Within`, less by no more than that.
+    ///
+    /// [`Capabilities::clock`]: super::Capabilities::clock
+    Clock { t: Tag, log: LogId },
     /// Lists topics seen in the log, a page at a time. Answer: `Topics`.
     Topics {
         t: Tag,
@@ -178,6 +184,7 @@ impl Call {
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
             | Call::Bounds { t, .. }
+            | Call::Clock { t, .. }
             | Call::Topics { t, .. }
             | Call::Trim { t, .. }
             | Call::Seal { t, .. }
@@ -200,6 +207,7 @@ impl Call {
             | Call::Read { log, .. }
             | Call::FindTime { log, .. }
             | Call::Bounds { log, .. }
+            | Call::Clock { log, .. }
             | Call::Topics { log, .. }
             | Call::Trim { log, .. }
             | Call::Seal { log, .. }
@@ -225,6 +233,7 @@ impl Call {
             | Call::Append { .. }
             | Call::FindTime { .. }
             | Call::Bounds { .. }
+            | Call::Clock { .. }
             | Call::Topics { .. }
             | Call::Trim { .. }
             | Call::Seal { .. }
@@ -245,6 +254,7 @@ impl Call {
             | Call::Append { t, .. }
             | Call::FindTime { t, .. }
             | Call::Bounds { t, .. }
+            | Call::Clock { t, .. }
             | Call::Topics { t, .. }
             | Call::Trim { t, .. }
             | Call::Seal { t, .. }
@@ -269,6 +279,7 @@ impl Call {
             | Call::Append { .. }
             | Call::FindTime { .. }
             | Call::Bounds { .. }
+            | Call::Clock { .. }
             | Call::Topics { .. }
             | Call::Trim { .. }
             | Call::Seal { .. }

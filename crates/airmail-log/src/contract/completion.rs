@@ -63,6 +63,8 @@ pub enum Completion {
     WantsLost { r: ReaderId },
     /// Answers `FindTime`.
     Found { t: Tag, at: Sequence },
+    /// Answers `Clock`.
+    Clock { t: Tag, at: AppendTime },
     /// Answers `Topics`: in byte order of name, each once. Empty: no more.
     Topics { t: Tag, page: Vec<TopicSeen> },
     /// Answers `Trim`, `Seal`, `Heal`, `Delete`, `Withdraw` and `Keep`.
@@ -91,6 +93,7 @@ impl Completion {
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
             | Completion::Found { t, .. }
+            | Completion::Clock { t, .. }
             | Completion::Topics { t, .. }
             | Completion::Done { t } => Some(*t),
             Completion::Batch { .. }
@@ -123,6 +126,7 @@ impl Completion {
             | Completion::Appended { .. }
             | Completion::Refused { .. }
             | Completion::Found { .. }
+            | Completion::Clock { .. }
             | Completion::Topics { .. }
             | Completion::Done { .. }
             | Completion::Gained { .. }
@@ -141,6 +145,7 @@ impl Completion {
             | Completion::Appended { t, .. }
             | Completion::Refused { t, .. }
             | Completion::Found { t, .. }
+            | Completion::Clock { t, .. }
             | Completion::Topics { t, .. }
             | Completion::Done { t } => *t = tag,
             Completion::Batch { .. }
@@ -172,6 +177,7 @@ impl Completion {
             | Completion::Appended { .. }
             | Completion::Refused { .. }
             | Completion::Found { .. }
+            | Completion::Clock { .. }
             | Completion::Topics { .. }
             | Completion::Done { .. }
             | Completion::Gained { .. }

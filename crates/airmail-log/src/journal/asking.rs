@@ -1,4 +1,4 @@
-//! Answers to calls that change nothing: a log's bounds, the place of a time in it, and its topics.
+//! Answers to calls that change nothing: a log's bounds, its clock, the place of a time in it, and its topics.
 //!
 //! The handler borrows the logs and segments as they are. Listing topics begins a reader of its
 //! own.
@@ -29,6 +29,20 @@ impl Asking<'_> {
             Some(log) => Completion::Bounds {
                 t,
                 bounds: log.bounds(),
+            },
+            None => Completion::Refused {
+                t,
+                why: Refusal::NoLog,
+            },
+        });
+    }
+
+    /// Tells the time that an append would be stamped with now: not before the last one, whatever the wall clock shows.
+    fn tell_clock(&mut self, t: Tag, id: LogId, wall: AppendTime) {
+        self.effects.tell(match self.logs.named(id) {
+            Some(log) => Completion::Clock {
+                t,
+                at: log.last_time.max(wall),
             },
             None => Completion::Refused {
                 t,
@@ -97,6 +111,12 @@ impl Journal {
     /// Tells a log's bounds.
     pub(super) fn tell_bounds(&mut self, t: Tag, id: LogId) {
         self.asking().tell_bounds(t, id);
+    }
+
+    /// Tells what the clock of a log's append times shows.
+    pub(super) fn tell_clock(&mut self, t: Tag, id: LogId) {
+        let wall = self.time.wall();
+        self.asking().tell_clock(t, id, wall);
     }
 
     /// Tells the first number of a log that may have been appended at a time, or later.

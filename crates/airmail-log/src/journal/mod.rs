@@ -268,6 +268,7 @@ impl Journal {
             Call::Stop { r } => self.stop_reader(r),
             Call::FindTime { t, log, at } => self.find_time(t, log, at),
             Call::Bounds { t, log } => self.tell_bounds(t, log),
+            Call::Clock { t, log } => self.tell_clock(t, log),
             Call::Topics { t, log, page } => self.list_topics(t, log, *page),
             Call::Trim { t, log, before } => self.trim_log(t, log, before),
             Call::Seal { t, log, next } => self.seal_log(t, log, next),

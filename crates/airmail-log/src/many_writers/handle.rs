@@ -139,6 +139,10 @@ impl LogsHandle {
                 t,
                 bounds: log.bounds(),
             },
+            Call::Clock { t, .. } => Completion::Clock {
+                t,
+                at: AppendTime(self.now.wall.0),
+            },
             Call::FindTime { t, at, .. } => Completion::Found {
                 t,
                 at: log.find_time(at),

@@ -264,7 +264,7 @@ fn optional_fields() -> Vec<Case> {
     let key = with(|message| message.key = Some("customer-1".into()));
     let audience = with(|message| message.audience = vec![RoleId(3), RoleId(5)]);
     vec![
-        ttl.case("ttl", "a time to live: reserved", reserved("ttl")),
+        ttl.case("ttl", "a time to live", json!("accepted")),
         deliver_at.case(
             "deliver-at",
             "a time of delivery: reserved",

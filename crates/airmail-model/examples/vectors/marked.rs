@@ -63,16 +63,13 @@ fn lies() -> Vec<Case> {
     let nothing = "no record is so: what the records say counts";
     let of = |message| Plan::of(vec![message]);
     vec![
-        with_flags(
-            of(expiring()).case("expiring-untold", untold, reserved("ttl")),
-            0,
-        ),
+        with_flags(of(expiring()).case("expiring-untold", untold, flags()), 0),
         with_flags(
             of(restricted()).case("restricted-untold", untold, reserved("audience")),
             0,
         ),
         with_flags(
-            marked().case("one-for-the-other", untold, reserved("ttl")),
+            marked().case("one-for-the-other", untold, reserved("audience")),
             RESTRICTED,
         ),
         with_flags(
@@ -102,7 +99,7 @@ fn slices() -> Vec<Case> {
         };
         plan.case(name, meaning, flags())
     };
-    let reserved = refused(ErrorCode::Unimplemented, "ttl");
+    let reserved = refused(ErrorCode::Unimplemented, "audience");
     vec![
         marked().case("expiring-and-restricted", "one of each: reserved", reserved),
         of(&[0, 2], "sliced-expiring", "no restricted record was kept"),

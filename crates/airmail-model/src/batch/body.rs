@@ -106,7 +106,6 @@ pub(crate) fn reserved(flags: u16) -> Result<(), Error> {
 fn refuse_reserved(flags: u16) -> Result<(), Error> {
     let parts = [
         (HAS_KEY, "key"),
-        (HAS_TTL, "ttl"),
         (HAS_DELIVER_AT, "deliver_at"),
         (HAS_VERSION, "version"),
         (HAS_AUDIENCE, "audience"),

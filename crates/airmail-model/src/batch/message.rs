@@ -33,7 +33,7 @@ pub struct Message {
     pub attributes: Vec<(String, AttributeValue)>,
     /// Ordering key, at most 65,535 bytes. Reserved: refused.
     pub key: Option<Bytes>,
-    /// Milliseconds after its append time when it expires. Reserved: refused.
+    /// Milliseconds after its append time when it expires, at least 1: from then on it is handed over to nobody.
     pub ttl_ms: Option<u32>,
     /// Microseconds since 1970 before which it is not delivered. Reserved: refused.
     pub deliver_at: Option<i64>,
@@ -70,10 +70,11 @@ impl Message {
     /// Whether a node with these limits takes it.
     ///
     /// # Errors
-    /// `MESSAGE_TOO_LARGE`, `ATTRIBUTES_INVALID`, `TOPIC_INVALID`, or `UNIMPLEMENTED` for a
-    /// field that is reserved; each with the field, the value and the limit.
+    /// `MESSAGE_TOO_LARGE`, `ATTRIBUTES_INVALID`, `TOPIC_INVALID`, `INVALID_ARGUMENT` for a `ttl` of 0, or
+    /// `UNIMPLEMENTED` for a field that is reserved; each with the field, the value and the limit.
     pub fn check(&self, limits: &Limits) -> Result<(), Error> {
         self.check_reserved()?;
+        check_ttl(self.ttl_ms)?;
         self.check_size(limits)
     }
 
@@ -83,7 +84,6 @@ impl Message {
         let used = [
             (self.lane != Lane::Normal, "lane"),
             (self.key.is_some(), "key"),
-            (self.ttl_ms.is_some(), "ttl"),
             (self.deliver_at.is_some(), "deliver_at"),
             (self.version.is_some(), "version"),
             (!self.audience.is_empty(), "audience"),
@@ -159,6 +159,17 @@ impl Message {
 pub(crate) fn check_bytes(topic: &TopicName, bytes: usize, limits: &Limits) -> Result<(), Error> {
     check_topic_bytes(topic, limits)?;
     check_message_bytes(bytes, limits)
+}
+
+/// A message that has always been too old is a mistake of whoever made it.
+fn check_ttl(ttl_ms: Option<u32>) -> Result<(), Error> {
+    match ttl_ms {
+        Some(0) => Err(Error::new(ErrorCode::InvalidArgument)
+            .field("ttl")
+            .value("0 ms")
+            .limit("at least 1 ms")),
+        _ => Ok(()),
+    }
 }
 
 /// A name's letters were checked when it was made, its length perhaps by other limits.

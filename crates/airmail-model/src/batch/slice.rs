@@ -48,6 +48,12 @@ impl Slice {
         u16_at(&self.head, AT_RECORDS)
     }
 
+    /// Whether some record of it expires.
+    #[must_use]
+    pub fn is_expiring(&self) -> bool {
+        Marks::of_header(u16_at(&self.head, AT_FLAGS)).is_expiring()
+    }
+
     /// Head and bodies, to be written one after the other; together they are one batch.
     pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
         std::iter::once(&self.head).chain(&self.bodies)

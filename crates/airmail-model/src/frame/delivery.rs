@@ -8,6 +8,7 @@ use super::{Generation, SubscriptionId};
 use crate::batch::{Batch, Checked, Slice};
 use crate::id::{LogId, Sequence};
 use crate::time::AppendTime;
+use crate::verdict::ClockReading;
 use bytes::Bytes;
 
 /// Credit that a delivery costs beyond its bytes.
@@ -28,8 +29,36 @@ pub struct Delivery {
     pub base: Sequence,
     /// When the batch was appended.
     pub appended: AppendTime,
+    /// The clock by which records of it expire, against the node's own monotone clock. `None` where none does.
+    pub clock: Option<ClockReading>,
     /// The messages.
     pub body: Delivered,
+}
+
+/// Word that messages of a subscription have expired: it is not given them. Of a subscription that asked to be told
+/// ([`Subscribe::tell_expired`]), before what covers their numbers; after a lost connection it may come again.
+///
+/// [`Subscribe::tell_expired`]: super::Subscribe::tell_expired
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// The subscription.
+    pub subscription: SubscriptionId,
+    /// The use of its number.
+    pub generation: Generation,
+    /// The log that the numbers are of.
+    pub log: LogId,
+    /// The messages' numbers, ascending; at least one.
+    pub numbers: Vec<Sequence>,
+}
+
+impl Expired {
+    /// Credit that it takes, in bytes: as a delivery of its numbers.
+    #[must_use]
+    pub fn cost(&self) -> u32 {
+        let bytes = size_of_val(&self.numbers[..]);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        bytes.saturating_add(DELIVERY_OVERHEAD_BYTES)
+    }
 }
 
 /// Identifies the range that a delivery or gap belongs to.

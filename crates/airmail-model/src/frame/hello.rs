@@ -20,6 +20,8 @@ pub struct Hello {
 impl Hello {
     /// The first protocol version in which a node tells [`News`](super::News), and of nodes in its answer to Hello.
     pub const PROTOCOL_NEWS: u32 = 2;
+    /// The first protocol version in which a node answers questions for its clock.
+    pub const PROTOCOL_CLOCK: u32 = 3;
 }
 
 /// Room for deliveries, as a stream begins with it.

@@ -32,20 +32,26 @@ const DRIFT_PART: u128 = 10_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockBound {
     /// From the newest to the oldest.
-    answers: [Option<Answer>; KEPT],
+    answers: [Option<ClockReading>; KEPT],
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    asked: Mono,
-    clock: AppendTime,
+/// A reading of a clock that is somewhere else: at most `clock`, when one's own monotone time was `at`.
+///
+/// Who hands records on says by it when they are too old; whoever gets them turns it into a reading at a time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The highest that the clock showed.
+    pub clock: AppendTime,
+    /// When it did not show more.
+    pub at: Mono,
 }
 
-impl Answer {
+impl ClockReading {
     /// The highest that the clock can show at `now`.
-    fn at(self, now: Mono) -> AppendTime {
+    #[must_use]
+    pub fn reaches(self, now: Mono) -> AppendTime {
         // One nanosecond more, as both readings were rounded down.
-        let passed_ns = u128::from(now.0.saturating_sub(self.asked.0)) + 1;
+        let passed_ns = u128::from(now.0.saturating_sub(self.at.0)) + 1;
         let passed_us = (passed_ns + passed_ns.div_ceil(DRIFT_PART)).div_ceil(1000);
         let passed_us = i64::try_from(passed_us).unwrap_or(i64::MAX);
         AppendTime(self.clock.0.saturating_add(passed_us))
@@ -59,7 +65,7 @@ impl ClockBound {
     pub fn heard(&mut self, asked: Mono, now: Mono, clock: AppendTime) {
         self.shown(now, clock);
         self.answers.rotate_right(1);
-        self.answers[0] = Some(Answer { asked, clock });
+        self.answers[0] = Some(ClockReading { clock, at: asked });
     }
 
     /// Takes a proof that at `now` the clock is not before `clock`, such as the append time of a record that has
@@ -67,7 +73,7 @@ impl ClockBound {
     /// answer.
     pub fn shown(&mut self, now: Mono, clock: AppendTime) {
         for answer in &mut self.answers {
-            *answer = answer.filter(|answer| answer.at(now) >= clock);
+            *answer = answer.filter(|answer| answer.reaches(now) >= clock);
         }
     }
 
@@ -76,6 +82,6 @@ impl ClockBound {
     #[must_use]
     pub fn at(&self, now: Mono) -> Option<AppendTime> {
         let answers = self.answers.iter().flatten();
-        answers.map(|answer| answer.at(now)).min()
+        answers.map(|answer| answer.reaches(now)).min()
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct TowerDesk {
     home: OnceLock<(Handle, CancellationToken)>,
 }
 
-/// What is known on both sides of the desk.
+/// Knowledge of both sides of the desk.
 struct Known {
     news: TowerNews,
     /// Towers that the storage has, or is about to take, each with the stop of its links.

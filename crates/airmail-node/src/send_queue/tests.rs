@@ -61,6 +61,7 @@ fn delivery(bytes: usize) -> Event {
         last: Sequence(1),
         base: Sequence(1),
         appended: AppendTime(0),
+        clock: None,
         body: Delivered::Whole(batch),
     }))
 }

@@ -77,6 +77,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         topic,
                         start,
                         until: None,
+                        tell_expired: false,
                     };
                     session.add(subscribe).await?;
                 }
@@ -120,7 +121,10 @@ fn tell(event: Event) -> String {
             why,
             ..
         }) => format!("gap {} {last} {why:?}\n", previous.plus(1)),
-        Event::Maps(_) | Event::Alive(_) | Event::Nodes(_) | Event::Reply(Reply::Mark { .. }) => {
+        Event::Maps(_)
+        | Event::Alive(_)
+        | Event::Nodes(_)
+        | Event::Reply(Reply::Mark { .. } | Reply::Expired(_) | Reply::Clock { .. }) => {
             String::new()
         }
         Event::Reply(Reply::Status {

@@ -93,13 +93,6 @@ async fn what_is_reserved_is_unimplemented_by_name() {
             },
         ),
         (
-            "ttl_ms",
-            v1::Message {
-                ttl_ms: Some(1),
-                ..plain.clone()
-            },
-        ),
-        (
             "deliver_at_us",
             v1::Message {
                 deliver_at_us: Some(1),
@@ -249,15 +242,15 @@ async fn a_hello_that_cannot_be_met_names_the_field() {
     let cases = [
         (
             v1::ClientHello {
-                protocol_min: 3,
-                protocol_max: 4,
+                protocol_min: 4,
+                protocol_max: 5,
                 ..hello()
             },
             (
                 ErrorCode::ProtocolUnsupported,
                 "protocol_min, protocol_max",
-                "3 to 4",
-                "1 to 2",
+                "4 to 5",
+                "1 to 3",
             ),
         ),
         (

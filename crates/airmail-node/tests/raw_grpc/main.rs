@@ -13,6 +13,7 @@ mod browsers;
 mod doors;
 mod error_table;
 mod errors;
+mod expiry;
 mod history;
 mod limits;
 mod mailbox;

@@ -6,6 +6,7 @@
 #[path = "../apart/mod.rs"]
 mod apart;
 mod connections;
+mod expiry;
 mod faulty_proxy;
 mod mailbox;
 mod many_topics;

@@ -199,7 +199,7 @@ pub(crate) async fn stored(client: &Client, topic: &str) -> Vec<String> {
     while let Some(item) = history.next().await.unwrap() {
         match item {
             Item::Message(message) => payloads.push(text(&message.payload)),
-            Item::Gap(gap) => panic!("{gap:?}"),
+            other => panic!("{other:?}"),
         }
     }
     payloads

@@ -6,12 +6,13 @@ use crate::hello::{alive_from_proto, nodes_from_proto, welcome_from_proto};
 use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, GapReason, Generation, News, Places, Reply, State,
+    Channel, Delivered, Delivery, Expired, GapReason, Generation, News, Places, Reply, State,
     SubscriptionId, Welcome,
 };
 use airmail_model::position::LogPosition;
+use airmail_model::verdict::ClockReading;
 use airmail_model::{
-    AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
+    AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, Mono, NamespaceId,
     Sequence, bug,
 };
 use bytes::Bytes;
@@ -32,6 +33,10 @@ pub fn delivery_to_proto(delivery: &Delivery) -> v1::Delivery {
         base: delivery.base.0,
         appended_at_us: delivery.appended.0,
         cost: delivery.body.cost(),
+        clock: delivery.clock.map(|clock| v1::ClockReading {
+            clock_us: clock.clock.0,
+            node_ns: clock.at.0,
+        }),
         body: Some(v1::delivery::Body::Batch(delivery.body.to_bytes())),
     }
 }
@@ -40,7 +45,7 @@ pub fn delivery_to_proto(delivery: &Delivery) -> v1::Delivery {
 /// its batch begin: whoever sends it puts [`Delivered::len`] bytes behind it, without a copy.
 #[derive(Clone, Debug)]
 pub struct DeliveryHead {
-    head: Fields<144>,
+    head: Fields<176>,
     batch_bytes: usize,
 }
 
@@ -49,7 +54,7 @@ impl DeliveryHead {
     #[must_use]
     pub fn new(delivery: &Delivery) -> DeliveryHead {
         let batch_bytes = delivery.body.len();
-        let mut fields = Fields::<128>::new();
+        let mut fields = Fields::<160>::new();
         if let Channel::Detached(subscription, generation) = delivery.channel {
             let mut detached = Fields::<24>::new();
             detached.number(1, subscription.0.into());
@@ -67,6 +72,12 @@ impl DeliveryHead {
         fields.number(5, delivery.base.0);
         fields.number(6, delivery.appended.0 as u64);
         fields.number(9, delivery.body.cost().into());
+        if let Some(reading) = delivery.clock {
+            let mut clock = Fields::<24>::new();
+            clock.number(1, reading.clock.0 as u64);
+            clock.number(2, reading.at.0);
+            fields.message(10, clock.bytes());
+        }
         fields.begin(BATCH_FIELD, batch_bytes);
         let mut head = Fields::new();
         head.begin(DELIVERY_FIELD, fields.bytes().len() + batch_bytes);
@@ -98,7 +109,6 @@ pub fn gap_to_proto(
     let reason = match why {
         GapReason::Unused => v1::GapReason::Unused,
         GapReason::Retention => v1::GapReason::Retention,
-        GapReason::Expiry => v1::GapReason::Expiry,
         GapReason::Loss => v1::GapReason::Loss,
     };
     v1::Gap {
@@ -108,6 +118,37 @@ pub fn gap_to_proto(
         last: last.0,
         reason: reason.into(),
     }
+}
+
+/// Word of messages that have expired, as a message.
+#[must_use]
+pub fn expired_to_proto(expired: &Expired) -> v1::Expired {
+    v1::Expired {
+        subscription: expired.subscription.0,
+        generation: expired.generation.0,
+        log: Some(log_to_proto(expired.log)),
+        numbers: expired.numbers.iter().map(|number| number.0).collect(),
+        cost: expired.cost(),
+    }
+}
+
+/// Word of messages that have expired, from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a log that cannot be, and for none.
+pub fn expired_from_proto(expired: &v1::Expired) -> Result<Expired, Error> {
+    if expired.numbers.is_empty() || !expired.numbers.is_sorted() {
+        return Err(Error::new(ErrorCode::InvalidArgument)
+            .field("expired.numbers")
+            .value(format_args!("{:?}", expired.numbers))
+            .limit("at least one, ascending"));
+    }
+    Ok(Expired {
+        subscription: SubscriptionId(expired.subscription),
+        generation: Generation(expired.generation),
+        log: log_from_proto(expired.log.as_ref())?,
+        numbers: expired.numbers.iter().copied().map(Sequence).collect(),
+    })
 }
 
 /// A place in a log, in one of its lives, as a message; `epoch` is that of the namespace's map.
@@ -122,6 +163,7 @@ pub fn place_to_proto(place: LogPosition, epoch: MapEpoch) -> v1::At {
         position: position.to_string(),
         resumed: false,
         lost_before: None,
+        node_ns: 0,
     }
 }
 
@@ -208,6 +250,11 @@ pub fn reply_to_proto(
             previous: previous.0,
             next: next.0,
         }),
+        Reply::Expired(expired) => Kind::Expired(expired_to_proto(expired)),
+        Reply::Clock { asked, node } => Kind::Clock(v1::StreamClock {
+            asked_ns: asked.0,
+            node_ns: node.0,
+        }),
         Reply::Status {
             subscription,
             generation,
@@ -251,6 +298,11 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
         }
         Kind::Delivery(delivery) => Reply::Delivery(delivery_from_proto(delivery)?),
         Kind::Gap(gap) => gap_from_proto(&gap)?,
+        Kind::Expired(expired) => Reply::Expired(expired_from_proto(&expired)?),
+        Kind::Clock(clock) => Reply::Clock {
+            asked: Mono(clock.asked_ns),
+            node: Mono(clock.node_ns),
+        },
         Kind::Mark(mark) => Reply::Mark {
             log: log_from_proto(mark.log.as_ref())?,
             previous: Sequence(mark.previous),
@@ -279,6 +331,10 @@ pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Delivery, Error> {
         last: Sequence(delivery.last),
         base: Sequence(delivery.base),
         appended: AppendTime(delivery.appended_at_us),
+        clock: delivery.clock.map(|clock| ClockReading {
+            clock: AppendTime(clock.clock_us),
+            at: Mono(clock.node_ns),
+        }),
         body: Delivered::Whole(check_delivered(bytes)?),
     })
 }
@@ -302,7 +358,6 @@ pub fn gap_from_proto(gap: &v1::Gap) -> Result<Reply, Error> {
     let why = match v1::GapReason::try_from(gap.reason) {
         Ok(v1::GapReason::Unused) => GapReason::Unused,
         Ok(v1::GapReason::Retention) => GapReason::Retention,
-        Ok(v1::GapReason::Expiry) => GapReason::Expiry,
         Ok(v1::GapReason::Loss | v1::GapReason::Unspecified) | Err(_) => GapReason::Loss,
     };
     Ok(Reply::Gap {

@@ -1,9 +1,10 @@
 use super::*;
 use crate::message::position_of;
 use airmail_model::batch::BatchTarget;
-use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::frame::{Channel, Delivered, Delivery, Expired, GapReason, Reply, State};
 use airmail_model::position::LogPosition;
-use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message};
+use airmail_model::verdict::ClockReading;
+use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message, Mono};
 use prost::Message as _;
 
 const LOG: LogId = LogId {
@@ -22,12 +23,7 @@ fn there_and_back(reply: &Reply) -> Reply {
 
 #[test]
 fn every_gap_survives_on_every_channel() {
-    for why in [
-        GapReason::Unused,
-        GapReason::Retention,
-        GapReason::Expiry,
-        GapReason::Loss,
-    ] {
+    for why in [GapReason::Unused, GapReason::Retention, GapReason::Loss] {
         for channel in [
             Channel::Live,
             Channel::Detached(SubscriptionId(0), Generation(9)),
@@ -128,6 +124,10 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
                 last: Sequence(1 << 40),
                 base: Sequence(4),
                 appended: AppendTime(1_700_000_000_000_000),
+                clock: Some(ClockReading {
+                    clock: AppendTime(1_700_000_000_000_001),
+                    at: Mono(u64::MAX),
+                }),
                 body: body.clone(),
             };
             let head = DeliveryHead::new(&delivery);
@@ -139,6 +139,34 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
             let found = v1::SubscribeResponse::decode(&bytes[..]).unwrap();
             assert_eq!(found, v1::SubscribeResponse { kind });
         }
+    }
+}
+
+#[test]
+fn word_of_what_has_expired_survives_and_names_something() {
+    let expired = Expired {
+        subscription: SubscriptionId(3),
+        generation: Generation(4),
+        log: LOG,
+        numbers: vec![Sequence(7), Sequence(1 << 40)],
+    };
+    let clock = Reply::Clock {
+        asked: Mono(5),
+        node: Mono(6),
+    };
+    for reply in [Reply::Expired(expired.clone()), clock] {
+        assert_eq!(
+            format!("{:?}", there_and_back(&reply)),
+            format!("{reply:?}")
+        );
+    }
+    for numbers in [vec![], vec![Sequence(2), Sequence(1)]] {
+        let wrong = Expired {
+            numbers,
+            ..expired.clone()
+        };
+        let error = expired_from_proto(&expired_to_proto(&wrong)).unwrap_err();
+        assert_eq!(error.field_name(), "expired.numbers");
     }
 }
 
@@ -169,6 +197,7 @@ fn a_subscription_survives_with_every_start() {
             topic: TopicName::hash_of(NamespaceId(4), "a"),
             start,
             until: None,
+            tell_expired: true,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
         let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {

@@ -1,4 +1,4 @@
-//! G5: a session is never sent more than its credit and one delivery.
+//! G5: a session is never sent more than its credit and one delivery, with word of what has expired beside it.
 
 use super::{Checked, Violation};
 
@@ -6,18 +6,28 @@ use super::{Checked, Violation};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
     left: i64,
+    /// Bytes that go with the next delivery.
+    beside: i64,
 }
 
 impl Budget {
     /// A budget with the credit that the session was opened with.
     #[must_use]
     pub fn new(bytes: u32) -> Budget {
-        Budget { left: bytes.into() }
+        Budget {
+            left: bytes.into(),
+            beside: 0,
+        }
     }
 
     /// More was granted.
     pub fn grant(&mut self, bytes: u32) {
         self.left += i64::from(bytes);
+    }
+
+    /// Word of what has expired was sent, which goes with a delivery.
+    pub fn go_beside(&mut self, bytes: u64) {
+        self.beside += i64::try_from(bytes).unwrap_or(i64::MAX);
     }
 
     /// A delivery was sent.
@@ -32,6 +42,7 @@ impl Budget {
             ));
         }
         self.left -= i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.left -= std::mem::take(&mut self.beside);
         Ok(())
     }
 }

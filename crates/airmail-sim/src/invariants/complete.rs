@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 pub struct Given {
     /// Messages.
     pub messages: BTreeSet<MessageId>,
+    /// Messages that its client has found too old to be handed over.
+    pub expired: BTreeSet<MessageId>,
     /// Numbers that it was told will not come, because they are removed or lost.
     pub missing: Vec<Extent>,
     /// Time before which appended messages were not asked for. Time does not run backwards in a
@@ -56,6 +58,8 @@ pub fn check(
         let told = || given.missing.iter().any(|extent| extent.contains(number));
         if !wanted
             || given.messages.contains(&id)
+            || given.expired.contains(&id)
+            || ledger.expiry.excuses(entry)
             || entry.excused
             || told()
             || is_early()

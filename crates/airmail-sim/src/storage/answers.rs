@@ -19,6 +19,7 @@ impl StorageRun {
             Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
             Completion::Effective { .. }
             | Completion::WantsLost { .. }
+            | Completion::Clock { .. }
             | Completion::Suspended { .. } => {
                 contract(&format!("{answer:?}: nothing has led to it"))
             }
@@ -51,16 +52,7 @@ impl StorageRun {
                 Some(Asked::Doomed { line }) => self.doomed_stored(line, extent),
                 call => mismatch(t, call),
             },
-            Completion::Found { t, at } => match self.calls.remove(&t) {
-                Some(Asked::FindTime { log, at: asked, by }) => {
-                    self.evidence.count(Kind::TimeFound);
-                    if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
-                        return Ok(());
-                    }
-                    contract(&format!("find_time({asked}) gave {at}, later than {by:?}"))
-                }
-                call => mismatch(t, call),
-            },
+            Completion::Found { t, at } => self.time_found(t, at),
             Completion::Topics { t, page } => match self.calls.remove(&t) {
                 Some(Asked::Topics { log }) => self.topics(log, page),
                 call => mismatch(t, call),
@@ -78,6 +70,19 @@ impl StorageRun {
                 call => mismatch(t, call),
             },
             Completion::Refused { t, why } => self.refusal(t, &why),
+        }
+    }
+
+    fn time_found(&mut self, t: Tag, at: Sequence) -> Checked {
+        match self.calls.remove(&t) {
+            Some(Asked::FindTime { log, at: asked, by }) => {
+                self.evidence.count(Kind::TimeFound);
+                if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
+                    return Ok(());
+                }
+                contract(&format!("find_time({asked}) gave {at}, later than {by:?}"))
+            }
+            call => mismatch(t, call),
         }
     }
 

@@ -132,6 +132,7 @@ impl StorageRun {
                         .create(line.number, state.log, hash, durability),
                     topic,
                     filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
+                    ttl_ms: None,
                 }
             })
             .collect();

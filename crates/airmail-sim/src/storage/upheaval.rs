@@ -261,6 +261,7 @@ impl StorageRun {
             id: message,
             topic,
             filler: 0,
+            ttl_ms: None,
         };
         let (batch, _) = batch(id, stamp, &[part]);
         let tag = self.tag(Asked::Doomed { line });

@@ -161,7 +161,7 @@ impl Client {
             match event {
                 Event::Messages(arrived) => {
                     self.unconsumed += arrived.cost;
-                    watch.messages(
+                    let gone = watch.messages(
                         &arrived,
                         ledger,
                         |ledger, id, number| {
@@ -172,11 +172,18 @@ impl Client {
                         },
                         &who,
                     )?;
+                    census.add(Kind::ExpiredAtClient, gone);
+                }
+                Event::Expired(expired) => {
+                    self.unconsumed += expired.cost;
+                    let count = expired.numbers.len() as u64;
+                    census.add(Kind::ExpiredAtNode, count);
+                    watch.expired(&expired, ledger, &who)?;
                 }
                 Event::Gap(gap) => {
                     census.count(match gap.why {
                         GapReason::Unused => Kind::GapUnused,
-                        GapReason::Retention | GapReason::Expiry => Kind::GapRetention,
+                        GapReason::Retention => Kind::GapRetention,
                         GapReason::Loss => Kind::GapLoss,
                     });
                     let told = watch.gap(&gap, ledger, spaces, &who)?;
@@ -215,6 +222,7 @@ impl Client {
             Event::Status(State::Complete { .. } | State::Failed(_)) => {
                 self.watches.remove(&key);
             }
+            Event::Expired(expired) => self.unconsumed += expired.cost,
             Event::Status(_) | Event::Gap(_) => {}
         }
         Ok(())

@@ -424,11 +424,15 @@ impl World {
                 delivery.last = delivery.last.plus(1);
             }
         }
+        if let Reply::Expired(expired) = &reply {
+            budget.go_beside(expired.cost().into());
+        }
         let link = match *end {
             End::Publisher(at) => &mut self.publishers[at].link,
             End::Client(at) => &mut self.clients[at].link,
         };
-        if self.chance.chance(self.weather.swarm.answers_late) {
+        let is_clock = matches!(reply, Reply::Clock { .. });
+        if !is_clock && self.chance.chance(self.weather.swarm.answers_late) {
             link.dawdle(self.weather.now.mono.plus(a_while(&mut self.chance)));
             let publisher = matches!(end, End::Publisher(_));
             self.evidence.add(Kind::AnsweredLate, u64::from(publisher));
@@ -436,7 +440,11 @@ impl World {
         link.reply(
             self.weather.now.mono,
             self.weather.swarm.net_delay,
-            &mut self.chance,
+            if is_clock {
+                &mut self.clock_chance
+            } else {
+                &mut self.chance
+            },
             reply,
         );
         Ok(())

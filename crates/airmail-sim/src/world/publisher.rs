@@ -120,8 +120,12 @@ impl Publisher {
         let Evidence { ledger, census, .. } = evidence;
         let hash = topic.hash(space.id);
         let log = space.map.log(hash, Lane::Normal);
+        let id = ledger.create(self.number, log, hash, space.durability);
+        let ttl_ms = ledger.get(id).and_then(|entry| entry.ttl_ms);
+        census.add(Kind::PublishedExpiring, u64::from(ttl_ms.is_some()));
         let part = Part {
-            id: ledger.create(self.number, log, hash, space.durability),
+            id,
+            ttl_ms,
             topic,
             filler: u32::try_from(filler).unwrap_or(0),
         };
@@ -240,6 +244,7 @@ fn settle_one(
         let detail = format!("{ack:?}, of a storage whose acks are otherwise");
         return Err(Violation::new("G1 an ack says what holds", detail));
     }
+    ledger.expiry.acked(settled.log, ack.appended);
     for (offset, id) in ids.enumerate() {
         let Some(entry) = ledger.get(id) else {
             continue;

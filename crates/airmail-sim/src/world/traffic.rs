@@ -62,6 +62,7 @@ impl World {
         let streams = self.streams.iter();
         let awake = streams.filter(|(_, stream)| self.is_awake(stream.shard));
         let sessions: Vec<_> = awake.map(|(id, stream)| (*id, stream.end)).collect();
+        self.evidence.ledger.expiry.pass(self.weather.now);
         let now = self.weather.now.mono;
         for (session, end) in sessions {
             while let Some(request) = self.link(end).arrived(now) {
@@ -161,9 +162,12 @@ impl World {
             ));
             client.asks(&request)?;
             let most = self.weather.swarm.net_delay;
-            client
-                .link
-                .send(self.weather.now.mono, most, &mut self.chance, request);
+            let chance = match request {
+                Request::Clock { .. } => &mut self.clock_chance,
+                _ => &mut self.chance,
+            };
+            let now = self.weather.now.mono;
+            client.link.send(now, most, chance, request);
         }
         Ok(())
     }
@@ -198,6 +202,8 @@ pub(super) fn brief(reply: &Reply) -> String {
             last,
             why,
         } => format!("gap {} {log} ({previous}, {last}] {why:?}", channel(whose)),
+        Reply::Expired(expired) => format!("{expired:?}"),
+        Reply::Clock { asked, node } => format!("clock {}, asked at {}", node.0, asked.0),
         Reply::Mark {
             log,
             previous,

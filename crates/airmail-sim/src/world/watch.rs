@@ -9,7 +9,7 @@ use crate::invariants::order::Order;
 use crate::invariants::{Checked, Violation, gaps};
 use crate::ledger::Ledger;
 use crate::message::{MessageId, identify};
-use airmail_client::core::{GapSeen, ReceivedBatch};
+use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch};
 use airmail_log::GapWhy;
 use airmail_model::frame::GapReason;
 use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, Sequence, TopicHash};
@@ -153,8 +153,10 @@ impl Watch {
             // What was appended before a time that was still to come is not waited for.
             From::Time(time) => left.all(|(_, _, entry)| {
                 let early = entry.acked.is_some_and(|acked| acked.appended < time);
-                early || entry.topic != self.topic
+                early || entry.topic != self.topic || ledger.expiry.excuses(entry)
             }),
+            // Of what comes before a number that is still to come in a later log nothing is said.
+            From::Wish(_, Some(from)) if from > ledger.last_acked(self.log) => true,
             _ => next > ledger.last_acked(self.log),
         }
     }
@@ -187,14 +189,16 @@ impl Watch {
         })
     }
 
-    /// Messages have come. `check` says whether they may.
+    /// Messages have come. `check` says whether they may. Gives how many of them have expired on the way.
     pub(super) fn messages(
         &mut self,
         arrived: &ReceivedBatch,
         ledger: &mut Ledger,
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
-    ) -> Checked {
+    ) -> Result<u64, Violation> {
+        let time = arrived.time(ledger.expiry.now().mono);
+        let mut gone = 0;
         if let Some((number, _)) = arrived.iter().next() {
             self.comes(ledger.lines.place(arrived.log, number));
         }
@@ -226,9 +230,42 @@ impl Watch {
                 );
                 return Err(Violation::new("G2 only what was asked for", detail));
             }
+            if arrived.is_expired(&record, time) {
+                self.given.expired.insert(id);
+                gone += 1;
+                continue;
+            }
+            if let Some(entry) = ledger.get(id) {
+                let expiry = &ledger.expiry;
+                let place = (arrived.log, arrived.appended);
+                expiry.check_given((id, entry), place, who)?;
+            }
             check(ledger, id, place)?;
             self.order.see(ledger, id, place, who)?;
             self.given.messages.insert(id);
+        }
+        Ok(gone)
+    }
+
+    /// Messages are told to have expired.
+    ///
+    /// # Errors
+    /// One is of another topic, or never expires.
+    pub(super) fn expired(&self, told: &ExpiredSeen, ledger: &Ledger, who: &str) -> Checked {
+        let line = ledger.lines.of(told.log);
+        for number in &told.numbers {
+            let place = ledger.lines.place(told.log, *number);
+            let mut there = ledger.acked(line, place, place.plus(1));
+            let is_wrong = there.any(|(_, _, entry)| {
+                entry.topic != self.topic || entry.ttl_ms.is_none() || !ledger.expiry.excuses(entry)
+            });
+            if is_wrong {
+                let detail = format!("{who}: number {number} of {}", told.log);
+                return Err(Violation::new(
+                    "expiry: what is told to expire does",
+                    detail,
+                ));
+            }
         }
         Ok(())
     }
@@ -263,7 +300,7 @@ impl Watch {
                 GapReason::Loss if first => GapWhy::Retention,
                 GapReason::Loss => GapWhy::Loss,
                 GapReason::Unused => GapWhy::Unused,
-                GapReason::Retention | GapReason::Expiry => GapWhy::Retention,
+                GapReason::Retention => GapWhy::Retention,
             },
             retained: shrinks,
         };

@@ -9,6 +9,7 @@
 
 use crate::entropy::Entropy;
 use airmail_link::{Event, FromHost, Port, ToHost};
+use airmail_log::{Call, Completion};
 use airmail_model::Mono;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -47,6 +48,9 @@ enum Item<M> {
 struct Way<M> {
     now: Mono,
     chance: Entropy,
+    /// For what is said of clocks, so that no other draw depends on it.
+    clock_chance: Entropy,
+    is_of_clock: fn(&M) -> bool,
     settings: WireSettings,
     /// Count of connections, with the present one.
     connection: u64,
@@ -59,9 +63,11 @@ struct Way<M> {
 }
 
 impl<M> Way<M> {
-    fn new(settings: WireSettings, chance: Entropy) -> Way<M> {
+    fn new(settings: WireSettings, chance: Entropy, is_of_clock: fn(&M) -> bool) -> Way<M> {
         Way {
             now: Mono(0),
+            is_of_clock,
+            clock_chance: Entropy::new(chance.clone().next() ^ 0xc10c),
             chance,
             settings,
             connection: 0,
@@ -75,9 +81,15 @@ impl<M> Way<M> {
 
     /// Puts something behind all that is under way, to arrive within so many microseconds.
     fn push(&mut self, micros: u64, item: Item<M>) {
+        let is_of_clock = matches!(&item, Item::Message(message) if (self.is_of_clock)(message));
+        let chance = if is_of_clock {
+            &mut self.clock_chance
+        } else {
+            &mut self.chance
+        };
         let due = self
             .now
-            .plus(Duration::from_micros(self.chance.between(0, micros)));
+            .plus(Duration::from_micros(chance.between(0, micros)));
         let last = self.queue.back().map_or(due, |(due, _)| *due);
         self.queue.push_back((due.max(last), item));
     }
@@ -219,8 +231,8 @@ impl Wire {
     /// A wire that has no connection yet.
     pub(super) fn new(settings: WireSettings, chance: &mut Entropy) -> Wire {
         Wire {
-            to_host: Arc::new(Mutex::new(Way::new(settings, chance.fork()))),
-            from_host: Arc::new(Mutex::new(Way::new(settings, chance.fork()))),
+            to_host: Arc::new(Mutex::new(Way::new(settings, chance.fork(), asks_clock))),
+            from_host: Arc::new(Mutex::new(Way::new(settings, chance.fork(), tells_clock))),
         }
     }
 
@@ -319,4 +331,24 @@ impl Wire {
     pub(super) fn has_due_far(&self) -> bool {
         self.to_host.lock().has_due()
     }
+}
+
+fn asks_clock(message: &ToHost) -> bool {
+    matches!(
+        message,
+        ToHost::Call {
+            call: Call::Clock { .. },
+            ..
+        }
+    )
+}
+
+fn tells_clock(message: &FromHost) -> bool {
+    matches!(
+        message,
+        FromHost::Told {
+            completion: Completion::Clock { .. },
+            ..
+        }
+    )
 }

@@ -208,6 +208,7 @@ fn tagged() -> impl Strategy<Value = Call> {
         }),
         (tag(), log(), time()).prop_map(|(t, log, at)| Call::FindTime { t, log, at }),
         (tag(), log()).prop_map(|(t, log)| Call::Bounds { t, log }),
+        (tag(), log()).prop_map(|(t, log)| Call::Clock { t, log }),
         (tag(), log(), page).prop_map(|(t, log, (prefix, after, limit))| Call::Topics {
             t,
             log,
@@ -340,6 +341,7 @@ fn answer() -> impl Strategy<Value = Completion> {
         }),
         (tag(), refusal()).prop_map(|(t, why)| Completion::Refused { t, why }),
         (tag(), number()).prop_map(|(t, at)| Completion::Found { t, at }),
+        (tag(), time()).prop_map(|(t, at)| Completion::Clock { t, at }),
         (tag(), prop::collection::vec(topic, 0..5))
             .prop_map(|(t, page)| Completion::Topics { t, page }),
         tag().prop_map(|t| Completion::Done { t }),

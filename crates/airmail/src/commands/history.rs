@@ -2,7 +2,7 @@
 
 use super::ending::until_ended;
 use super::instant::Instant;
-use super::lines::{Lines, printed, tell_gap};
+use super::lines::{Lines, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{History, Item};
@@ -27,6 +27,9 @@ pub struct HistoryArgs {
     /// Most messages to print, the oldest [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
+    /// Say on standard error which messages are not printed because they have expired
+    #[arg(long)]
+    pub tell_expired: bool,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -41,7 +44,8 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     let until = args.until.map(Instant::until).transpose();
     let until = until.map_err(UsageError)?;
     let client = target.client().connect().await?;
-    let mut request = client.history(&args.topic);
+    let request = client.history(&args.topic);
+    let mut request = request.tell_expired(args.tell_expired);
     if let Some(since) = args.since {
         request = request.since(since.start());
     }
@@ -70,6 +74,10 @@ async fn print(history: &mut History, lines: &mut Lines) -> anyhow::Result<()> {
             Ok(Some(Item::Gap(gap))) => {
                 lines.flush()?;
                 tell_gap(&gap);
+            }
+            Ok(Some(Item::Expired(gone))) => {
+                lines.flush()?;
+                tell_expired(&gone);
             }
             Ok(None) => return Ok(()),
             Err(error) => {

@@ -1,6 +1,6 @@
 //! Messages on standard output: as lines of text, or as lines of JSON.
 
-use airmail_client::{AttributeValue, Gap, Received};
+use airmail_client::{AttributeValue, Expired, Gap, Received};
 use airmail_model::frame::GapReason;
 use airmail_model::{AppendTime, Sequence};
 use base64::Engine as _;
@@ -28,6 +28,8 @@ struct Line<'a> {
     lane: String,
     appended_at: String,
     attributes: Attributes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +65,7 @@ impl<'a> Line<'a> {
             lane: message.lane.to_string(),
             appended_at: time_text(message.appended),
             attributes: Attributes(&message.attributes),
+            ttl_ms: message.ttl_ms,
             payload: text,
             payload_base64: text.is_none().then(|| STANDARD.encode(&message.payload)),
             position: message.position().to_string(),
@@ -117,7 +120,6 @@ pub fn tell_gap(gap: &Gap) {
     let reason = match gap.reason {
         GapReason::Unused => "unused",
         GapReason::Retention => "retention",
-        GapReason::Expiry => "expiry",
         GapReason::Loss => "loss",
     };
     if gap.last == Sequence::MAX.before() {
@@ -134,6 +136,12 @@ pub fn tell_gap(gap: &Gap) {
     } else {
         eprintln!("airmail: gap {} to {} ({reason})", gap.first, gap.last);
     }
+}
+
+/// Tells a message that has expired on standard error.
+#[expect(clippy::print_stderr, reason = "for whoever watches the command")]
+pub fn tell_expired(gone: &Expired) {
+    eprintln!("airmail: expired {}", gone.sequence);
 }
 
 /// Result of a command that prints: success if the reader has closed its output; if standard output

@@ -35,6 +35,9 @@ pub struct PublishArgs {
     /// An attribute of each message. K=V is text; K:=V is a number, true or false. Repeatable
     #[arg(long = "attr", value_name = "K=V", value_parser = attribute)]
     pub attributes: Vec<(String, AttributeValue)>,
+    /// Time to live: this long after it was stored, a message is given to nobody any more, as 5s [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = ttl_ms)]
+    pub ttl: Option<u32>,
     /// Publish each line of standard input as a message
     #[arg(long, conflicts_with = "payload")]
     pub lines: bool,
@@ -75,8 +78,18 @@ async fn publish_one(args: PublishArgs, client: &Client) -> anyhow::Result<()> {
     };
     let mut message = Message::new(topic_name(&args.topic)?, payload);
     message.attributes = args.attributes;
+    message.ttl_ms = args.ttl;
     client.publisher().send(message).await?.await?;
     Ok(())
+}
+
+/// A time to live as it is typed, in milliseconds.
+fn ttl_ms(text: &str) -> Result<u32, String> {
+    let parsed = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    match u32::try_from(parsed.as_millis()) {
+        Ok(ms) if ms > 0 => Ok(ms),
+        _ => Err(format!("expected 1ms to {} ms, some 49 days", u32::MAX)),
+    }
 }
 
 /// A topic's name; the node's limits are checked when it is encoded.

@@ -2,7 +2,7 @@
 
 use super::ending::{Ending, until_ended};
 use super::instant::Instant;
-use super::lines::{Lines, printed, tell_gap};
+use super::lines::{Lines, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::{Client, Item, Start, Subscription};
@@ -24,6 +24,9 @@ pub struct SubscribeArgs {
     /// End after this many messages
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
+    /// Say on standard error which messages are not printed because they have expired
+    #[arg(long)]
+    pub tell_expired: bool,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -38,7 +41,9 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     let target = Target::resolve(options, args.namespace.as_deref())?;
     let client: Client = target.client().connect().await?;
     let start = args.from.map_or(Start::Latest, Instant::start);
-    let mut subscription = client.subscribe(&args.topic).from(start).open().await?;
+    let request = client.subscribe(&args.topic).from(start);
+    let request = request.tell_expired(args.tell_expired);
+    let mut subscription = request.open().await?;
     let mut lines = Lines::new(args.json);
     let (done, ended) = until_ended(print(&mut subscription, &mut lines, args.count)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
@@ -69,6 +74,10 @@ async fn print(
             Ok(Some(Item::Gap(gap))) => {
                 lines.flush()?;
                 tell_gap(&gap);
+            }
+            Ok(Some(Item::Expired(gone))) => {
+                lines.flush()?;
+                tell_expired(&gone);
             }
             Ok(None) => break,
             Err(error) => {

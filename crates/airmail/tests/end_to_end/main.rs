@@ -17,6 +17,7 @@
 //! - `words`: features that are not there are refused by name, and nothing else is done instead.
 //! - `starting`: nodes that are not there yet, or never answer.
 //! - `ended`: commands that are ended by signals.
+//! - `expiry`: messages that expire, on one node and where the clocks of several differ.
 //! - `flow`: a node's bounds and messages in flight, as shown.
 //! - `kafka_loss`: Kafka loses what it has confirmed, and an operator decides.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
@@ -56,6 +57,7 @@ mod directory;
 mod disk_full;
 mod doors;
 mod ended;
+mod expiry;
 mod flow;
 mod generic_clients;
 mod giving_back;

@@ -291,6 +291,8 @@ impl Reader {
                 }
             }
             Items::Gap(_) => self.book.take_gap(),
+            // Nobody asks to be told of what has expired.
+            Items::Expired(_) => {}
         }
         let completed = self.book.took_us.len() - before;
         if completed > 0 {

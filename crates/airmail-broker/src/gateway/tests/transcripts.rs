@@ -256,6 +256,7 @@ impl Driver {
                     topic: TopicName::hash_of(NAMESPACE, topic),
                     start,
                     until,
+                    tell_expired: false,
                 })
             };
         Some(ClientInput::Request { session, request })
@@ -462,6 +463,11 @@ fn show_reply(reply: &Reply) -> String {
             show_channel(*channel),
             format!("{why:?}").to_lowercase()
         ),
+        Reply::Expired(expired) => format!(
+            "subscription {} is told that {:?} have expired",
+            expired.subscription.0, expired.numbers
+        ),
+        Reply::Clock { node, .. } => format!("the node's clock shows {}", node.0),
         Reply::Mark { previous, next, .. } => {
             format!("live, after {previous} up to {}: mark", next.before())
         }

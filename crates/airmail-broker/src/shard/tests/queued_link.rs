@@ -259,6 +259,7 @@ impl QueuedLink {
             topic: TopicName::hash_of(NAMESPACE, topic),
             start,
             until: None,
+            tell_expired: false,
         };
         self.request(session, Request::Add(wanted));
     }
@@ -304,6 +305,8 @@ impl QueuedLink {
             } => {
                 self.account(session, channel, previous, last);
             }
+            // Nothing expires, and nobody asks for the clock.
+            Reply::Expired(_) | Reply::Clock { .. } => panic!("{reply:?}"),
             Reply::Mark { previous, next, .. } => {
                 if next > self.ranges[&session] {
                     self.account(session, Channel::Live, previous, next.before());

@@ -188,6 +188,9 @@ impl Subscriber {
                 Event::Gap(gap) => {
                     gap.why != GapReason::Unused && gap.extent.first <= gap.extent.last
                 }
+                Event::Expired(expired) => {
+                    !expired.numbers.is_empty() && expired.numbers.is_sorted()
+                }
                 Event::Status(State::Removed) => false,
                 Event::Status(State::Complete { .. } | State::Failed(_)) => {
                     self.slot(*key).is_none()
@@ -250,6 +253,7 @@ fn credit_of(request: &Request) -> u64 {
 fn cost_of(event: &Event) -> u64 {
     match event {
         Event::Messages(received) => u64::from(received.cost),
-        _ => 0,
+        Event::Expired(expired) => u64::from(expired.cost),
+        Event::Gap(_) | Event::Status(_) => 0,
     }
 }

@@ -4,9 +4,10 @@
 use super::live_ranges::{Fit, fit};
 use super::received_batch::{ReceivedBatch, Share, Shares};
 use super::subscription_slot::PartMode;
-use super::{Event, Subscriber, SubscriberOutput};
+use super::{Event, ExpiredSeen, Subscriber, SubscriberOutput};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivery, Generation, SubscriptionId};
+use airmail_model::frame::{Channel, Delivery, Expired, Generation, SubscriptionId};
+use airmail_model::verdict::ClockReading;
 use airmail_model::{AppendTime, Batch, Checked, Incarnation, Lane, LogId, Sequence};
 
 /// A delivery whose batch has been decoded.
@@ -16,6 +17,8 @@ struct DecodedDelivery {
     last: Sequence,
     base: Sequence,
     appended: AppendTime,
+    /// The clock of the log by the client's own; where messages of it expire.
+    clock: Option<ClockReading>,
     batch: Checked<Batch>,
     cost: u32,
 }
@@ -28,6 +31,7 @@ impl From<Delivery> for DecodedDelivery {
             last: delivery.last,
             base: delivery.base,
             appended: delivery.appended,
+            clock: delivery.clock,
             cost: delivery.body.cost(),
             batch: delivery.body.into_batch(),
         }
@@ -45,9 +49,17 @@ pub(super) struct Recipient {
 }
 
 impl Subscriber {
+    /// Takes a delivery, whose clock is by the client's own.
     pub(super) fn delivery(&mut self, delivery: Delivery, out: &mut SubscriberOutput) {
         let channel = delivery.channel;
         let delivery = DecodedDelivery::from(delivery);
+        #[cfg(feature = "sabotage")]
+        let delivery = DecodedDelivery {
+            clock: delivery
+                .clock
+                .filter(|_| self.config.bug != Some(crate::sabotage::Bug::NotJudgedAgain)),
+            ..delivery
+        };
         let mut recipients = std::mem::take(&mut self.recipients);
         match channel {
             Channel::Live => self.live_delivery(&delivery, &mut recipients),
@@ -58,6 +70,23 @@ impl Subscriber {
         self.emit_messages(delivery, &recipients, out);
         recipients.clear();
         self.recipients = recipients;
+    }
+
+    /// Takes note of messages that have expired.
+    pub(super) fn expired(&mut self, expired: Expired, out: &mut SubscriberOutput) {
+        let cost = expired.cost();
+        let Some(index) = self.in_force(expired.subscription, expired.generation) else {
+            // Input: word of a subscription that has ended, or was requested anew, meanwhile.
+            self.credit.returnable += cost;
+            return;
+        };
+        self.credit.with_users += cost;
+        let seen = ExpiredSeen {
+            log: expired.log,
+            numbers: expired.numbers,
+            cost,
+        };
+        out.events.push((self.key(index), Event::Expired(seen)));
     }
 
     /// Advances a live range; adds the subscriptions that the delivery is for.
@@ -198,6 +227,7 @@ impl Subscriber {
             // The same for all who are on one range.
             incarnation: at.map_or(Incarnation(0), |at| at.incarnation),
             appended: delivery.appended,
+            clock: delivery.clock,
             cost: 0,
             batch: delivery.batch.clone(),
             base: delivery.base,

@@ -5,7 +5,8 @@
 
 use super::SubscriptionKey;
 use airmail_model::batch::{Record, Records};
-use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Sequence};
+use airmail_model::verdict::{ClockReading, expired};
+use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Mono, Sequence};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct ReceivedBatch {
     pub incarnation: Incarnation,
     /// Time at which it was appended.
     pub appended: AppendTime,
+    /// The clock of the log by the client's own; `None` if no message expires.
+    pub clock: Option<ClockReading>,
     /// Credit that it uses up, to be given back by [`super::Subscriber::consumed`] once it has been
     /// consumed.
     pub cost: u32,
@@ -92,6 +95,33 @@ impl ReceivedBatch {
         (self.number(record.index), record)
     }
 
+    /// Gives the time by which messages that are handed over at `now` are judged; `None` if none expires.
+    #[must_use]
+    pub fn time(&self, now: Mono) -> Option<AppendTime> {
+        self.clock.map(|clock| clock.reaches(now))
+    }
+
+    /// Tells whether a message is too old to be handed over, by [`ReceivedBatch::time`].
+    #[must_use]
+    pub fn is_expired(&self, record: &Record<'_>, time: Option<AppendTime>) -> bool {
+        let (Some(time), Some(ttl_ms)) = (time, record.ttl_ms) else {
+            // Input: a message that never expires.
+            return false;
+        };
+        expired(time, self.appended, ttl_ms)
+    }
+
+    /// Tells whether there is a message at `place` or behind that has not expired by then.
+    #[must_use]
+    pub fn has_unexpired(&self, place: u16, time: Option<AppendTime>) -> bool {
+        match time {
+            None => self.seek(place).is_some(),
+            time => self
+                .iter_from(place)
+                .any(|(_, record)| !self.is_expired(&record, time)),
+        }
+    }
+
     /// Keeps a payload for longer than its message is borrowed: it shares the memory of the batch.
     ///
     /// # Panics
@@ -101,7 +131,7 @@ impl ReceivedBatch {
         self.batch.share(payload)
     }
 
-    /// Iterates over the messages in order, each with its number.
+    /// Iterates over the messages in order, each with its number; also over those that have expired.
     #[must_use]
     pub fn iter(&self) -> Messages<'_> {
         self.iter_from(0)

@@ -9,6 +9,7 @@ use airmail_model::{Lane, LogId, Mono};
 fn cost_of(reply: &Reply) -> u32 {
     match reply {
         Reply::Delivery(delivery) => delivery.body.cost(),
+        Reply::Expired(expired) => expired.cost(),
         _ => 0,
     }
 }
@@ -17,15 +18,60 @@ impl Subscriber {
     /// Applies a reply of the node.
     pub fn reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
         let check = self.begin_check(out);
-        let cost = check.as_ref().map_or(0, |_| cost_of(&reply));
-        self.apply_reply(now, reply, out);
-        self.end_check(check, cost.into(), out);
+        let held = check.as_ref().map_or(0, |_| self.held_cost());
+        let cost = check.as_ref().map_or(0, |_| u64::from(cost_of(&reply)));
+        self.take_reply(now, reply, out);
+        let held_now = check.as_ref().map_or(0, |_| self.held_cost());
+        self.end_check(check, cost + held - held_now, out);
+    }
+
+    /// Applies a reply in its turn, and those that have waited for it.
+    fn take_reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
+        let mut next = match reply {
+            Reply::Clock { asked, node } => {
+                self.stream_clock.heard(now, asked, node);
+                self.stream_clock.held.pop_front()
+            }
+            reply if self.stream_clock.held.is_empty() => Some(reply),
+            reply => return self.stream_clock.held.push_back(reply),
+        };
+        while let Some(mut reply) = next {
+            if !self.set_own_clock(now, &mut reply) {
+                return self.stream_clock.held.push_front(reply);
+            }
+            self.apply_reply(now, reply, out);
+            next = self.stream_clock.held.pop_front();
+        }
+    }
+
+    /// Puts what the clock of its log shows by the client's own into a delivery whose messages expire; `false` if that is
+    /// not known.
+    fn set_own_clock(&mut self, now: Mono, reply: &mut Reply) -> bool {
+        let Reply::Delivery(delivery) = reply else {
+            // Input: a reply that brings no messages.
+            return true;
+        };
+        let Some(of_log) = delivery.clock else {
+            // Input: messages that never expire.
+            return true;
+        };
+        let own = self.stream_clock.reading(now, of_log);
+        delivery.clock = Some(own.unwrap_or(of_log));
+        own.is_some()
+    }
+
+    /// Credit that replies use up which wait for the node's clock.
+    fn held_cost(&self) -> u64 {
+        let held = self.stream_clock.held.iter();
+        held.map(|reply| u64::from(cost_of(reply))).sum()
     }
 
     fn apply_reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
         match reply {
-            Reply::Acked { .. } => {}
+            // The clock was heard at once.
+            Reply::Acked { .. } | Reply::Clock { .. } => {}
             Reply::Delivery(delivery) => self.delivery(delivery, out),
+            Reply::Expired(expired) => self.expired(expired, out),
             Reply::Gap {
                 channel,
                 log,

@@ -55,6 +55,7 @@ pub(super) struct SubscriptionSlot {
     pub(super) namespace: NamespaceId,
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
+    pub(super) tell_expired: bool,
     /// Start that the user gave, until the normal lane's part is known; a number beyond its log's end until
     /// the log gets there.
     pub(super) start: Option<Box<Start>>,
@@ -71,6 +72,7 @@ impl SubscriptionSlot {
         self.namespace = spec.namespace;
         self.topic = spec.topic;
         self.until = spec.until;
+        self.tell_expired = spec.tell_expired;
         self.not_before = match spec.start {
             Start::Time(time) => Some(time),
             _ => None,

@@ -1,5 +1,6 @@
 //! A subscriber against what a node may say, and when.
 
+mod expiry;
 mod gathering;
 mod invariants;
 mod parts;
@@ -74,6 +75,7 @@ impl Driver {
             topic: topic(name),
             start,
             until: None,
+            tell_expired: false,
         })
     }
 
@@ -165,6 +167,7 @@ fn delivery(channel: Channel, previous: u64, last: u64, base: u64, topics: &[&st
         last: Sequence(last),
         base: Sequence(base),
         appended: AppendTime(5),
+        clock: None,
         body: Delivered::Whole(batch(topics)),
     })
 }

@@ -14,7 +14,8 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, LogId};
 use airmail_proto::subscribe::{
-    delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
+    delivery_to_proto, expired_to_proto, gap_to_proto, place_to_proto, start_from_proto,
+    until_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
@@ -42,6 +43,7 @@ pub(super) async fn stream(
         topic,
         start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
         until: Some(until_from_proto(request.until.as_ref())?),
+        tell_expired: request.tell_expired,
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
@@ -103,7 +105,10 @@ impl History {
                     place.map_or(Step::Skip, |place| self.begin(place))
                 }
             },
-            Reply::Gap { .. } | Reply::Mark { .. } | Reply::Acked { .. } => Step::Skip,
+            Reply::Expired(expired) => Step::Send(Kind::Expired(expired_to_proto(&expired))),
+            Reply::Clock { .. } | Reply::Gap { .. } | Reply::Mark { .. } | Reply::Acked { .. } => {
+                Step::Skip
+            }
         }
     }
 
@@ -119,7 +124,10 @@ impl History {
             return Step::Skip;
         }
         let epoch = self.door.epoch_of(log.namespace);
-        Step::Send(Kind::Begin(place_to_proto(place, epoch)))
+        Step::Send(Kind::Begin(v1::At {
+            node_ns: self.door.mono().0,
+            ..place_to_proto(place, epoch)
+        }))
     }
 
     fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {

@@ -119,7 +119,7 @@ impl PlainMessages {
                 channel, log, last, ..
             } => self.account(*channel, *log, last.plus(1)),
             Reply::Mark { log, next, .. } => self.account(Channel::Live, *log, *next),
-            Reply::Acked { .. } => {}
+            Reply::Acked { .. } | Reply::Expired(_) | Reply::Clock { .. } => {}
         }
         reply_to_proto(reply, epoch_of)
     }
@@ -274,6 +274,7 @@ mod tests {
             topic: TopicName::hash_of(NAMESPACE, "a"),
             start: Start::Latest,
             until: None,
+            tell_expired: false,
         });
     }
 
@@ -310,6 +311,7 @@ mod tests {
             last: Sequence(number),
             base: Sequence(number),
             appended: AppendTime(1),
+            clock: None,
             body,
         };
         let told = plain.delivery(&delivery, |_| MapEpoch(1));

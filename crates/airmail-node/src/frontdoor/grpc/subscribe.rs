@@ -14,7 +14,7 @@ use crate::frontdoor::session::{SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
 use crate::send_queue::Event;
 use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State, SubscriptionId};
-use airmail_model::{Error, ErrorCode, MapEpoch};
+use airmail_model::{Error, ErrorCode, MapEpoch, Mono};
 use airmail_proto::hello::{alive_to_proto, nodes_to_proto, welcome_to_proto};
 use airmail_proto::subscribe::{
     DeliveryHead, reply_to_proto, status_to_proto, subscribe_from_proto,
@@ -96,6 +96,7 @@ impl Subscriptions {
             Kind::Add(add) => self.add(session, &add).await?,
             Kind::Remove(remove) => session.remove(SubscriptionId(remove.subscription)).await?,
             Kind::Credit(credit) => session.credit(credit.bytes).await?,
+            Kind::AskClock(ask) => session.ask_clock(Mono(ask.asked_ns)).await?,
             Kind::Ack(_) => {
                 session.is_greeted()?;
                 return Err(Error::unimplemented("ack"));

@@ -317,6 +317,15 @@ impl SessionRequests {
         Ok(self.ask(Request::Credit { bytes }).await?)
     }
 
+    /// Asks what the node's clock shows. Answered by [`Reply::Clock`](airmail_model::frame::Reply::Clock).
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn ask_clock(&self, asked: Mono) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        Ok(self.ask(Request::Clock { asked }).await?)
+    }
+
     /// Asks for the maps of namespaces. Answered by [`Event::Maps`].
     ///
     /// # Errors

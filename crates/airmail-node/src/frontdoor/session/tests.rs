@@ -100,6 +100,7 @@ fn delivery() -> Event {
         last: Sequence(1),
         base: Sequence(1),
         appended: AppendTime(0),
+        clock: None,
         body: Delivered::Whole(batch()),
     }))
 }

@@ -97,6 +97,7 @@ impl Work<'_> {
                 Ok(topic) => {
                     let mut message = Message::new(topic, line);
                     message.attributes.clone_from(&self.args.attributes);
+                    message.ttl_ms = self.args.ttl;
                     messages.push(message);
                 }
                 Err(error) => {

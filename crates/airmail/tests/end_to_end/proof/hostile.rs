@@ -182,6 +182,7 @@ async fn read(client: &Client, topic: &Topic) -> Kept {
                 last: gap.last.0,
                 reason: gap.reason,
             }),
+            Some(Item::Expired(gone)) => panic!("nothing expires: {gone:?}"),
             Some(Item::Message(message)) => {
                 let place = Place {
                     life: message.position().logs[0].incarnation.0,

@@ -36,6 +36,7 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
                 (message.position().logs[0].log, number, number)
             }
             Item::Gap(gap) => (gap.log, gap.first.0, gap.last.0),
+            Item::Expired(gone) => panic!("{topic:?}: nothing expires: {gone:?}"),
         };
         assert!(last_log <= Some(log), "{topic:?}: {log} after {last_log:?}");
         if last_log.replace(log) != Some(log) {
@@ -53,6 +54,7 @@ pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
                 read.logs.push(log);
                 read.messages.push((first, stamp));
             }
+            Item::Expired(_) => {}
             Item::Gap(gap) => match gap.reason {
                 GapReason::Loss => read.lost.push(first..=next),
                 GapReason::Unused => {}

@@ -262,6 +262,7 @@ fn a_slice_keeps_its_records_numbers() {
         last: Sequence(13),
         base: Sequence(10),
         appended: AppendTime(5),
+        clock: None,
         body: Delivered::Slice(slice),
     }));
     assert_eq!(driver.numbers(a), [11, 13]);

@@ -182,6 +182,7 @@ fn a_look_into_history_ends_with_complete() {
         topic: topic("a"),
         start: Start::Earliest,
         until: Some(Until::Now),
+        tell_expired: false,
     });
     let add = driver.asked();
     assert_eq!(add.until, Some(Until::Now));

@@ -125,6 +125,7 @@ impl Player {
             topic: topic(name),
             start: read_start(start)?,
             until,
+            tell_expired: false,
         });
         self.topics.push((name.to_owned(), key));
         Some(())
@@ -200,6 +201,7 @@ impl Player {
                     format!("remove subscription {}", subscription.0)
                 }
                 Request::Credit { .. } => "more credit".to_owned(),
+                Request::Clock { .. } => "what does the node's clock show?".to_owned(),
                 Request::Publish { .. } => panic!("a subscriber publishes"),
             };
             effects.push(format!("to the node: {text}"));
@@ -309,6 +311,7 @@ fn show_event(name: &str, event: &Event) -> String {
                 last => format!("{first} to {last} are missing ({why})"),
             }
         }
+        Event::Expired(expired) => format!("{:?} have expired", expired.numbers),
         Event::Status(State::Live { places }) => format!("live from {} on", places[0].next),
         Event::Status(State::Detached { next, .. }) => format!("detached from {next} on"),
         Event::Status(State::Complete { places }) => {

@@ -84,6 +84,7 @@ impl Following {
                 self.history.note(Event::Told { reader, gap });
                 return;
             }
+            Item::Expired(gone) => return self.wrong(format!("nothing expires: {gone:?}")),
             Item::Message(message) => message,
         };
         let stamp = Stamp::read(&message.payload);

@@ -250,7 +250,6 @@ fn gap_of(line: &str) -> Option<Hole> {
     let reasons = [
         ("unused", GapReason::Unused),
         ("retention", GapReason::Retention),
-        ("expiry", GapReason::Expiry),
         ("loss", GapReason::Loss),
     ];
     let reason = reasons.iter().find(|(word, _)| rest.contains(word))?.1;
