@@ -15,8 +15,8 @@ use airmail_proto::mailbox::{
 use airmail_proto::namespace::{namespace_from_proto, namespace_to_proto};
 use airmail_proto::publish::{ack_from_proto, ack_to_proto, maps_from_proto};
 use airmail_proto::subscribe::{
-    FromNode, delivery_from_proto, gap_from_proto, place_from_proto, reply_from_proto,
-    reply_to_proto,
+    FromNode, delivery_from_proto, expired_from_proto, gap_from_proto, place_from_proto,
+    reply_from_proto, reply_to_proto,
 };
 use airmail_proto::v1;
 use bytes::Bytes;
@@ -77,6 +77,9 @@ fn history(response: v1::HistoryResponse) {
         }
         Some(v1::history_response::Kind::Begin(at)) => {
             let _ = place_from_proto(&at);
+        }
+        Some(v1::history_response::Kind::Expired(expired)) => {
+            let _ = expired_from_proto(&expired);
         }
         None => {}
     }

@@ -250,6 +250,7 @@ impl World {
                         0 => Until::Now,
                         n => Until::Sequence(Sequence(number(n))),
                     }),
+                    tell_expired: at % 2 == 0,
                 };
                 self.request(session, Request::Add(subscribe));
             }
@@ -363,6 +364,11 @@ impl World {
                 let range = (stream, detached(delivery.channel), delivery.log);
                 self.cover(range, delivery.previous, delivery.last.plus(1));
             }
+            Reply::Expired(expired) => {
+                assert!(!expired.numbers.is_empty() && expired.numbers.is_sorted());
+            }
+            // Nobody asks for it.
+            Reply::Clock { .. } => panic!("a clock that was not asked for"),
             Reply::Gap {
                 channel,
                 log,
@@ -454,7 +460,8 @@ fn start(namespace: NamespaceId, kind: u8, at: u8) -> Start {
 fn batch(log: LogId, topics: u8, epoch: u8, producer: u8, at: u8) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(log.namespace);
     for n in (0..8).filter(|n| topics & (1 << n) != 0 || *n == 7) {
-        let message = Message::new(topic(n), vec![b'x'; usize::from(n) * 16]);
+        let mut message = Message::new(topic(n), vec![b'x'; usize::from(n) * 16]);
+        message.ttl_ms = (n % 3 == 1).then_some(u32::from(n) * 100);
         encoder
             .push(&message, 0, &Limits::DEFAULT)
             .expect("it fits");

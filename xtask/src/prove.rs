@@ -1,6 +1,6 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `cluster`, `branches`, `isolation`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `kill`, `cluster`, `branches`, `isolation`, `expiry`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
 //! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
 //! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
@@ -44,6 +44,9 @@ enum What {
     /// Stop a subscriber, stop and cut off a gateway, let 10,000 subscribers catch up, and leave others at half load
     /// as they are [rounds: 15]. Needs root for cuts.
     Isolation(Beside),
+    /// Publish 10 million messages that live for 200 ms, with as many that live for ever, at one node and at gateways whose
+    /// clocks are wrong: none is handed over too old, nor withheld without need [rounds: 1].
+    Expiry(Judged),
     /// Put the regions of a tree far from its root: what is published uses the way, and nothing goes down it twice.
     Distance(Judged),
     /// Kill a branch of a tree of 81 nodes every 10 s, start it again 15 s later, and lose, reorder and repeat nothing
@@ -160,6 +163,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         What::Distance(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));
             harness_with("distance", Extent::Rounds(1), &judged.rounds, judge)
+        }
+        What::Expiry(judged) => {
+            let judge = judged.judge_times.then_some(("JUDGE", 1));
+            harness_with("expiry", Extent::Rounds(1), &judged.rounds, judge)
         }
         What::Branches(judged) => {
             let judge = judged.judge_times.then_some(("JUDGE", 1));

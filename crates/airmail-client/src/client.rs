@@ -97,6 +97,7 @@ impl Client {
     ///     match item {
     ///         Item::Message(message) => println!("{} {:?}", message.sequence, message.payload),
     ///         Item::Gap(gap) => eprintln!("{} to {} are gone", gap.first, gap.last),
+    ///         Item::Expired(_) => {} // Only told where it was asked for.
     ///     }
     /// }
     /// # Ok(())
@@ -121,6 +122,7 @@ impl Client {
     ///     match item {
     ///         ManyItem::Message(message) => println!("{}: {:?}", message.topic(), message.payload),
     ///         ManyItem::Gap(topic, gap) => eprintln!("{topic}: {} to {}", gap.first, gap.last),
+    ///         ManyItem::Expired(..) => {} // Only told where it was asked for.
     ///     }
     /// }
     /// # Ok(())

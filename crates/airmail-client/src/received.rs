@@ -134,7 +134,8 @@ pub enum Item {
     Message(Received),
     /// Numbers that are missing for good.
     Gap(Gap),
-    /// A message that has expired. Only where it was asked for; after a lost connection it may come again.
+    /// A message that has expired, before what is behind it. Only where it was asked for; after a lost connection it may
+    /// come again.
     Expired(Expired),
 }
 
@@ -343,7 +344,7 @@ pub enum Items {
     Messages(MessageBatch),
     /// Numbers that are missing for good.
     Gap(Gap),
-    /// A message that has expired, as [`Item::Expired`].
+    /// A message that has expired, as [`Item::Expired`], but that one of a batch that was given comes behind it.
     Expired(Expired),
 }
 

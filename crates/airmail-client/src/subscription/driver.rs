@@ -142,7 +142,7 @@ impl SubscriptionDriver {
         &self.standings
     }
 
-    /// Takes the next message, if one has arrived.
+    /// Takes the next message, if one has arrived, and all that has expired before it was told.
     pub(super) fn message(&mut self) -> Option<Received> {
         let SubscriptionDriver {
             shared,
@@ -165,6 +165,10 @@ impl SubscriptionDriver {
         let reading = reading.as_mut()?;
         let tell = |owner, gone| note_expired(*tell_expired, expired, owner, gone);
         reading.skip_expired(|| shared.mono(), tell);
+        if !expired.is_empty() {
+            // Input: what was before the next message is told first.
+            return None;
+        }
         reading.next(*epoch, named, place)
     }
 
@@ -208,15 +212,15 @@ impl SubscriptionDriver {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
     pub(super) async fn wait(&mut self) -> Result<Available, Error> {
+        if let Some((topic, expired)) = self.expired.pop_front() {
+            return Ok(Available::Expired(topic, expired));
+        }
         let read = self.reading.take().map_or(0, |read| read.cost());
         let given = std::mem::take(&mut self.given);
         if read > 0 || given > 0 {
             self.core.consumed(read + given);
         }
         loop {
-            if let Some((topic, expired)) = self.expired.pop_front() {
-                return Ok(Available::Expired(topic, expired));
-            }
             while let Some((key, event)) = self.events.pop_front() {
                 match event {
                     Event::Messages(received) => {

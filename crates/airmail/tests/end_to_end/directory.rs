@@ -284,6 +284,9 @@ fn check_of_a_directory_without_its_newest_segments_says_what_is_lost_and_the_no
         lines.as_bytes(),
     )
     .ok();
+    // Where a commit is to two segments the node notes only afterwards how far they go, and what it has not noted when it is
+    // killed is missed by nobody. A commit to one brings the note along.
+    node.run(&["pub", "many", "the last"]).ok();
     node.kill();
     let shard = shards::fullest(&data);
     let names = fs::read_dir(&shard)
@@ -312,7 +315,7 @@ fn check_of_a_directory_without_its_newest_segments_says_what_is_lost_and_the_no
     let numbers =
         |pair: &serde_json::Value| pair[1].as_u64().unwrap() + 1 - pair[0].as_u64().unwrap();
     let lost: u64 = pairs.map(numbers).sum();
-    assert!((1..12_000).contains(&lost), "{report:#}");
+    assert!((1..12_001).contains(&lost), "{report:#}");
     let problems = report["problems"].as_array().unwrap();
     let missing = problems
         .iter()
@@ -323,7 +326,7 @@ fn check_of_a_directory_without_its_newest_segments_says_what_is_lost_and_the_no
     let found = node.run(&["history", "many"]);
     assert_eq!(
         found.stdout.lines().count() as u64,
-        12_000 - lost,
+        12_001 - lost,
         "{}",
         found.stderr
     );

@@ -7,6 +7,7 @@
 //! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
 //! - `cluster`: nodes of a cluster killed, stopped, cut off, drained, under publishers and subscribers.
 //! - `branches`: the inner nodes of a wide tree killed one after the other, and started again.
+//! - `expiry`: messages that live for 200 ms, for subscribers that are live, stand still and come late.
 //! - `isolation`: what goes on at half load while a subscriber, a gateway or a link stands still, or many catch up.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
@@ -26,6 +27,8 @@ mod cluster;
 mod collect;
 mod damage;
 mod distance;
+#[cfg(feature = "test-switches")]
+mod expiry;
 mod flip;
 mod full;
 mod hostile;
