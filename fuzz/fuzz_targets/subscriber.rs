@@ -341,7 +341,8 @@ fn reply(step: Step) -> Reply {
                     incarnation,
                     next,
                     resumed: life % 2 == 1,
-                    lost_before: (life % 5 == 4).then(|| Sequence(next.0 + u64::from(life))),
+                    lost_before: (life % 5 == 4)
+                        .then(|| Sequence(next.0.saturating_add(u64::from(life)))),
                 },
                 3 => State::complete(place),
                 4 => State::Removed,
