@@ -13,6 +13,8 @@ use anyhow::Context as _;
 const TOWER: &str = "tower";
 /// Setting by which a node says which machine it is on.
 const HOST: &str = "AIRMAIL_CLUSTER_HOST";
+/// Metric of the bytes that a node has read for subscribers that did not keep up.
+const LATE_BYTES: &str = "airmail_caravan_bytes_total";
 
 /// The nodes. Copilots are told to end before their tower does.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(super) struct Look {
     pub(super) throttled: Option<Throttled>,
     /// Bytes that a copilot has received, or that the tower has sent to all.
     pub(super) link_bytes: u64,
+    /// Bytes that a copilot has read for subscribers that did not keep up; 0 for the tower.
+    pub(super) late_bytes: u64,
 }
 
 impl Look {
@@ -46,6 +50,7 @@ impl Look {
             usage: self.usage.since(&before.usage),
             throttled: throttled.map(|(after, before)| after.since(before)),
             link_bytes: self.link_bytes.saturating_sub(before.link_bytes),
+            late_bytes: self.late_bytes.saturating_sub(before.late_bytes),
         }
     }
 }
@@ -102,7 +107,8 @@ impl Cluster {
         let tower = Look {
             usage: self.tower.usage()?,
             throttled: None,
-            link_bytes: link_bytes(&self.tower, &sent)?,
+            link_bytes: sum(&self.tower, &sent)?,
+            late_bytes: 0,
         };
         let received = [carried(TOWER, "received")];
         let mut copilots = Vec::new();
@@ -111,7 +117,8 @@ impl Cluster {
             copilots.push(Look {
                 usage: node.usage()?,
                 throttled: throttled.flatten(),
-                link_bytes: link_bytes(node, &received)?,
+                link_bytes: sum(node, &received)?,
+                late_bytes: sum(node, &[LATE_BYTES.to_owned()])?,
             });
         }
         Ok((tower, copilots))
@@ -166,7 +173,7 @@ fn carried(node: &str, direction: &str) -> String {
     format!("airmail_link_bytes_total{{node=\"{node}\",direction=\"{direction}\"}}")
 }
 
-fn link_bytes(node: &OwnNode, metrics: &[String]) -> anyhow::Result<u64> {
+fn sum(node: &OwnNode, metrics: &[String]) -> anyhow::Result<u64> {
     let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
     let sums = counters::sums(node.http(), &metrics);
     let sums = sums.with_context(|| format!("metrics of the node at {}", node.http()))?;

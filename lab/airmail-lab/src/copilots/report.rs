@@ -168,6 +168,7 @@ fn row(group: &Group<'_>) -> Row {
         "link_bytes_per_published_max": group.link_shares().map(|spread| spread.most),
         "link_bytes_per_wanted_max": group.carried().map(|spread| spread.most),
         "tower_sent_per_published": fast(Run::sent_share),
+        "late_bytes_per_published": fast(Run::late_share),
         "tower_cores": fast(tower_cores),
         "copilot_cores": fast(Run::copilot_cores),
         "copilot_periods_stopped": fast(throttled),
@@ -281,6 +282,7 @@ fn links(args: &CopilotsArgs, groups: &[Group<'_>]) -> Section {
         "bytes on a link for each published",
         "for each wanted behind it",
         "sent by the tower for each published",
+        "read for subscribers that did not keep up",
         "links with too much",
     ];
     let line = |group: &Group<'_>| {
@@ -291,6 +293,7 @@ fn links(args: &CopilotsArgs, groups: &[Group<'_>]) -> Section {
             cell(group.link_shares(), 3),
             cell(group.carried(), 3),
             cell(group.fast(Run::sent_share), 3),
+            cell(group.fast(Run::late_share), 3),
             faults.to_string(),
         ]
     };
@@ -301,7 +304,8 @@ fn links(args: &CopilotsArgs, groups: &[Group<'_>]) -> Section {
             "Bytes of payload in the runs as fast as there was room. A link is to carry what is wanted \
              behind it once: an even part of all in the divided series, all of it in the shared one, where \
              each topic has {behind} subscribers, divided by the number of copilots, behind each link. \
-             More than 1.25 times that, and 64 KiB, is too much."
+             For those who do not keep up a copilot reads on its own, and its link may carry that too. More than 1.25 \
+             times both, and 64 KiB, is too much."
         )],
         table: Table::new(head, groups.iter().map(line)),
         figures: vec![("links".to_owned(), figures::links(groups))],

@@ -6,6 +6,8 @@
 //! it, once, however many subscribers have it. What a link carries beside that is framing, which is at
 //! most a quarter where batches are full, and a few bytes of what nodes say among themselves. So runs as
 //! fast as there is room are judged; at a low rate a batch may have a single message, and be mostly frame.
+//! For a subscriber that does not keep up a copilot reads on its own, behind what it reads for the others, so
+//! its link may carry that too.
 
 use super::cluster::{Cluster, Look};
 use super::{CopilotsArgs, Series};
@@ -78,8 +80,10 @@ impl Link {
         self.copilot.link_bytes as f64 / self.wanted_bytes.max(1) as f64
     }
 
+    /// Whether it carried what is wanted behind it once, and what was read for those who did not keep up.
     fn is_once(&self) -> bool {
-        let most = self.wanted_bytes as f64 * CARRIED_MAX;
+        let bytes = self.wanted_bytes + self.copilot.late_bytes;
+        let most = bytes as f64 * CARRIED_MAX;
         self.copilot.link_bytes <= most as u64 + LIFE_BYTES
     }
 }
@@ -163,11 +167,13 @@ impl Run {
         let links = self.links.iter().zip(1..);
         links.filter_map(move |(link, number)| {
             let (carried, wanted) = (link.copilot.link_bytes, link.wanted_bytes);
+            let late = link.copilot.late_bytes;
             let is_right = wanted == share && link.is_once();
             (!is_right).then(|| {
                 format!(
                     "{name}, round {round}: the link of copilot {number} of {copilots} carried {carried} \
-                     bytes, where {wanted} are wanted behind it, and an even part is {share}"
+                     bytes, where {wanted} are wanted behind it, an even part is {share}, and {late} were \
+                     read for those who did not keep up"
                 )
             })
         })
@@ -183,6 +189,12 @@ impl Run {
     /// Bytes that the tower sent for each that was published.
     pub(super) fn sent_share(&self) -> f64 {
         self.tower.link_bytes as f64 / self.published_bytes.max(1) as f64
+    }
+
+    /// Bytes that copilots read for subscribers that did not keep up, for each that was published.
+    pub(super) fn late_share(&self) -> f64 {
+        let late: u64 = self.links.iter().map(|link| link.copilot.late_bytes).sum();
+        late as f64 / self.published_bytes.max(1) as f64
     }
 
     /// Cores that a node had.
@@ -226,6 +238,10 @@ impl fmt::Display for Run {
             Some(offered) => write!(f, "p99 {:.1} ms at {offered}/s", p99 as f64 / 1e3)?,
         }
         write!(f, ", at most {most:.2} bytes on a link for each published")?;
+        let late = self.late_share();
+        if late > 0.0 {
+            write!(f, ", {late:.2} read for subscribers that did not keep up")?;
+        }
         if !self.is_sound() {
             write!(f, "; {}", self.report.complaint())?;
         }
@@ -304,6 +320,16 @@ mod tests {
         let most = PUBLISHED / 4 * 5 + LIFE_BYTES;
         assert_eq!(faults(Series::Shared, [(most, PUBLISHED); 2]), 0);
         assert_eq!(faults(Series::Shared, [(most + 1, PUBLISHED); 2]), 2);
+    }
+
+    #[test]
+    fn what_was_read_for_those_who_did_not_keep_up_may_be_carried_too() {
+        let mut late = run(Series::Shared, [(PUBLISHED * 2, PUBLISHED); 2]);
+        assert_eq!(late.faults().count(), 2);
+        late.links[0].copilot.late_bytes = PUBLISHED;
+        assert_eq!(late.faults().count(), 1);
+        late.links[1].copilot.late_bytes = PUBLISHED;
+        assert_eq!(late.faults().count(), 0);
     }
 
     #[test]
