@@ -173,6 +173,7 @@ macro_rules! conformance {
             seeking:
                 a_time_is_found_never_too_late
                 a_logs_clock_is_that_of_its_append_times
+                a_logs_clock_goes_on_while_the_wall_clock_is_set_back
                 a_time_before_everything_is_the_first_number
                 a_time_after_everything_is_the_end
                 a_time_is_found_within_the_bounds

@@ -6,7 +6,7 @@ use crate::invariants::numbers::Numbers;
 use crate::invariants::{Checked, Violation};
 use crate::lines::Lines;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Incarnation, LogId, Sequence, Synced, TopicHash};
+use airmail_model::{AppendTime, Incarnation, LogId, Mono, Sequence, Synced, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts known of one message.
@@ -31,6 +31,8 @@ pub struct Entry {
     pub refused: bool,
     /// Milliseconds after its append time when it expires.
     pub ttl_ms: Option<u32>,
+    /// When it was published.
+    pub published: Mono,
 }
 
 /// Contents of an ack.
@@ -118,6 +120,7 @@ impl Ledger {
             reborn: false,
             refused: false,
             ttl_ms: self.expiry.ttl_ms(id, log.namespace),
+            published: self.expiry.now().mono,
         };
         self.entries.insert(id, entry);
         id

@@ -145,6 +145,7 @@ impl Weather {
     pub fn end(&self, ending: Ending, process: &Casualty, evidence: &mut Evidence) {
         let power = ending == Ending::PowerCut;
         let clean = ending == Ending::Stopped;
+        evidence.ledger.expiry.ended();
         evidence.note(format_args!("ended, power cut: {power}, clean: {clean}"));
         evidence.count(match ending {
             Ending::PowerCut => Kind::PowerCut,

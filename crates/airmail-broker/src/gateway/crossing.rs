@@ -40,6 +40,7 @@ impl Gateway {
     ) {
         let log = &mut self.logs[key];
         let before = std::mem::replace(&mut log.incarnation, incarnation);
+        log.clock.life_changed();
         log.tail.returned.clear();
         if self.crossing(key, before).is_none() {
             return self.send_away(key, out);

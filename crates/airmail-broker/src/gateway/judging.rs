@@ -55,7 +55,8 @@ impl Gateway {
         if !batch.is_expiring() {
             return Some(Judged::default());
         }
-        let clock = self.log_time(log, appended)?;
+        let last = base.plus(u64::from(batch.numbers()) - 1);
+        let clock = self.log_time(log, (base, last), appended)?;
         let too_old = |ttl_ms| expired(clock.clock, appended, ttl_ms);
         let mut judged = Judged {
             clock: Some(clock),

@@ -8,7 +8,8 @@
 //! is then read for from there on.
 //!
 //! What was judged by a time is never judged by an earlier one ([`LogTime`]): what has expired for one is not handed
-//! over to another afterwards.
+//! over to another afterwards. What comes new goes by the clock as it is, which may have gone back: a storage that was
+//! started anew, or another tower.
 
 use super::behind::BehindState;
 use super::{Gateway, GatewayEffects};
@@ -16,7 +17,7 @@ use crate::keys::{BehindKey, LogKey};
 use crate::link::ToTower;
 use airmail_log::AppendClock;
 use airmail_model::verdict::{ClockBound, ClockReading, LogTime};
-use airmail_model::{AppendTime, LogId, Mono};
+use airmail_model::{AppendTime, LogId, Mono, Sequence};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -44,8 +45,14 @@ pub(crate) struct LogClock {
 }
 
 impl LogClock {
-    /// The time to judge by at `now`, if it is known. `shown`: an append time that the clock has surely got to.
-    fn judge(&mut self, now: Mono, shown: Option<AppendTime>) -> Option<ClockReading> {
+    /// The time to judge these numbers by at `now`, if it is known. `shown`: an append time that the clock has surely got
+    /// to.
+    fn judge(
+        &mut self,
+        now: Mono,
+        numbers: (Sequence, Sequence),
+        shown: Option<AppendTime>,
+    ) -> Option<ClockReading> {
         (self.has_expiring, self.is_used) = (true, true);
         if let Some(shown) = shown {
             self.bound.shown(now, shown);
@@ -54,8 +61,13 @@ impl LogClock {
         if now.since(newest) > OLD_AFTER {
             return None;
         }
-        let clock = self.time.advance(self.bound.at(now)?);
+        let clock = self.time.judge(self.bound.at(now)?, numbers.0, numbers.1);
         Some(ClockReading { clock, at: now })
+    }
+
+    /// The log has a new life, whose records are others than those before that had the same numbers.
+    pub(super) fn life_changed(&mut self) {
+        self.time = LogTime::default();
     }
 
     /// Whether a question is under way.
@@ -65,8 +77,14 @@ impl LogClock {
 }
 
 impl Gateway {
-    /// The time by which what was appended at `appended` is judged in this step, if the log's clock is known.
-    pub(super) fn log_time(&mut self, key: LogKey, appended: AppendTime) -> Option<ClockReading> {
+    /// The time by which records of these numbers, the first and the last, that were appended at `appended` are judged in
+    /// this step, if the log's clock is known.
+    pub(super) fn log_time(
+        &mut self,
+        key: LogKey,
+        numbers: (Sequence, Sequence),
+        appended: AppendTime,
+    ) -> Option<ClockReading> {
         self.ask_clocks_later();
         let now = self.now.mono;
         #[cfg(feature = "sabotage")]
@@ -85,7 +103,7 @@ impl Gateway {
         // Where there are several clocks, an append time may be ahead of the one that is asked, for as long as it likes.
         let is_one_clock = self.logs.clock == AppendClock::Monotone;
         let shown = is_one_clock.then_some(appended);
-        self.logs[key].clock.judge(now, shown)
+        self.logs[key].clock.judge(now, numbers, shown)
     }
 
     /// Asks for a log's clock, unless it is asked for already.

@@ -90,6 +90,35 @@ pub fn a_logs_clock_is_that_of_its_append_times<S: Subject>(d: &mut Driver<'_, S
     }
 }
 
+/// Turns the only wall clock back by an hour: what is appended afterwards grows old as before, within a fiftieth.
+pub fn a_logs_clock_goes_on_while_the_wall_clock_is_set_back<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let before = clock(d, log(0));
+    if d.clock_back() > 0 {
+        return;
+    }
+    d.turn_back(Duration::from_secs(3600));
+    let mut last = before;
+    for _ in 0..5 {
+        let at = match d.offer(&super::Maker::new(log(0)).batch(&[("a", "x")])) {
+            Completion::Appended { at, .. } => at,
+            other => panic!("an append was answered with {other:?}"),
+        };
+        assert!(at >= last, "{at} after {last}");
+        let asked = d.now().mono;
+        d.sleep(Duration::from_secs(50));
+        last = clock(d, log(0));
+        let passed_us = d.now().mono.since(asked).as_micros() as i64;
+        let age_us = last.0 - at.0;
+        assert!(
+            age_us >= passed_us - passed_us / 50,
+            "{age_us} us old after {passed_us}"
+        );
+    }
+    let passed = last.0 - before.0;
+    assert!(passed <= 300_000_000, "{passed} us for five times 50 s");
+}
+
 /// Nothing is earlier.
 pub fn a_time_before_everything_is_the_first_number<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));

@@ -202,9 +202,8 @@ impl Appending<'_> {
             return self.effects.tell(Completion::Refused { t, why });
         };
         let numbers = batch.numbers();
-        let (first, time) = (log.numbers.next, log.last_time.max(self.time.wall()));
+        let (first, time) = (log.numbers.next, log.clock.read(self.time.now()));
         log.numbers.next = log.numbers.next.plus(u64::from(numbers));
-        log.last_time = time;
         let extent = Extent::starting_at(first, numbers);
         log.answers.push_back(Answer::Waiting {
             t,

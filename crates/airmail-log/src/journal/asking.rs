@@ -1,4 +1,5 @@
-//! Answers to calls that change nothing: a log's bounds, its clock, the place of a time in it, and its topics.
+//! Answers to calls that change nothing, but for what a log's clock has shown: a log's bounds, its clock, the place
+//! of a time in it, and its topics.
 //!
 //! The handler borrows the logs and segments as they are. Listing topics begins a reader of its
 //! own.
@@ -12,11 +13,11 @@ use super::retention::list;
 use super::segment_set::SegmentSet;
 use super::topics::TopicsJob;
 use crate::contract::{Completion, Refusal, Scope, Tag, TopicPage};
-use airmail_model::{AppendTime, LogId, bug};
+use airmail_model::{AppendTime, LogId, Now, bug};
 
 /// The parts of the journal that answering a call reads or changes.
 struct Asking<'j> {
-    logs: &'j Logs,
+    logs: &'j mut Logs,
     segments: &'j SegmentSet,
     readers: &'j mut Readers,
     effects: &'j mut Effects,
@@ -37,12 +38,12 @@ impl Asking<'_> {
         });
     }
 
-    /// Tells the time that an append would be stamped with now: not before the last one, whatever the wall clock shows.
-    fn tell_clock(&mut self, t: Tag, id: LogId, wall: AppendTime) {
-        self.effects.tell(match self.logs.named(id) {
+    /// Tells the time that an append would be stamped with now.
+    fn tell_clock(&mut self, t: Tag, id: LogId, now: Now) {
+        self.effects.tell(match self.logs.named_mut(id) {
             Some(log) => Completion::Clock {
                 t,
-                at: log.last_time.max(wall),
+                at: log.clock.read(now),
             },
             None => Completion::Refused {
                 t,
@@ -101,7 +102,7 @@ impl Asking<'_> {
 impl Journal {
     fn asking(&mut self) -> Asking<'_> {
         Asking {
-            logs: &self.logs,
+            logs: &mut self.logs,
             segments: &self.segments,
             readers: &mut self.readers,
             effects: &mut self.effects,
@@ -115,8 +116,8 @@ impl Journal {
 
     /// Tells what the clock of a log's append times shows.
     pub(super) fn tell_clock(&mut self, t: Tag, id: LogId) {
-        let wall = self.time.wall();
-        self.asking().tell_clock(t, id, wall);
+        let now = self.time.now();
+        self.asking().tell_clock(t, id, now);
     }
 
     /// Tells the first number of a log that may have been appended at a time, or later.

@@ -145,13 +145,15 @@ impl ClockFile {
 
 impl Journal {
     /// Takes up the last trusted time, when all else is loaded. Where no file says it, the
-    /// newest append time does.
+    /// newest append time does. The logs' own clocks begin.
     pub(super) fn load_clock<F: Files>(&mut self, files: &mut F) -> Result<(), OpenError> {
         let told = self.time.file().load(files)?;
-        let appended = self.logs.iter().map(|log| log.last_time);
+        let appended = self.logs.iter().map(|log| log.clock.shown());
         let appended = appended.max().filter(|time| time.0 != i64::MIN);
         let known = told.or(appended.map(|time| Wall(time.0)));
         self.time.known(self.config.clock_jump, known);
+        let at = self.time.mono();
+        self.logs.iter_mut().for_each(|log| log.clock.begin(at));
         Ok(())
     }
 

@@ -192,7 +192,7 @@ impl Opening<'_> {
             log.numbers.reserved_surely = part.reserved;
             log.life.sealed = part.sealed;
             log.life.seal_told = part.sealed.is_some();
-            log.last_time = part.last_time;
+            log.clock.found(part.last_time);
             known.checkpoint_next.insert(part.slot, part.next);
             let next = known.next.entry(part.slot).or_insert(part.next);
             *next = part.next.max(*next);

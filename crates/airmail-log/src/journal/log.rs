@@ -11,6 +11,7 @@ use super::id::{BlockId, ClassId, Slot};
 use super::life::Life;
 use super::numbers::Numbers;
 use super::places::Places;
+use super::stamp_clock::StampClock;
 use crate::contract::{Bounds, Completion, LogSpec, ReaderId, Refusal, Tag};
 use airmail_model::{AppendTime, Extent, Incarnation, LogId, MapEpoch, Sequence};
 use std::collections::VecDeque;
@@ -40,7 +41,8 @@ pub(super) struct LogState {
     pub(super) slot: Slot,
     pub(super) life: Life,
     pub(super) numbers: Numbers,
-    pub(super) last_time: AppendTime,
+    /// Clock of its append times.
+    pub(super) clock: StampClock,
     /// The class of segments that it was last written to.
     pub(super) class: Option<ClassId>,
     /// The durable batches of log 0, once more.
@@ -59,7 +61,7 @@ impl LogState {
             slot,
             life: Life::new(spec, incarnation),
             numbers: Numbers::default(),
-            last_time: AppendTime(i64::MIN),
+            clock: StampClock::new(),
             class: None,
             copies: Copies::default(),
             kept: Places::default(),

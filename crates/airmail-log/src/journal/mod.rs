@@ -87,6 +87,7 @@ mod segments;
 mod serve;
 mod settling;
 mod snapshot;
+mod stamp_clock;
 mod storage;
 mod storing;
 mod sweeping;

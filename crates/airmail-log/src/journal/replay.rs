@@ -102,7 +102,7 @@ impl Opening<'_> {
             return false;
         }
         log.numbers.next = log.numbers.next.max(next);
-        log.last_time = log.last_time.max(envelope.append_time);
+        log.clock.found(envelope.append_time);
         if let Some(stamp) = batch.producer() {
             let outcome = Outcome {
                 sequence: stamp.sequence,

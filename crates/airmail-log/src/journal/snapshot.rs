@@ -189,7 +189,7 @@ fn log_part(log: &LogState, indexed: &BTreeSet<BlockId>, last: bool) -> LogPart 
             log.numbers.reserved
         },
         sealed: log.life.sealed,
-        last_time: log.last_time,
+        last_time: log.clock.shown(),
         places: places.copied().collect(),
         copies: copies.collect(),
     }

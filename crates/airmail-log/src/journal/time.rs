@@ -33,12 +33,17 @@ impl Time {
         self.guard = ClockGuard::new(jump, known, self.now);
     }
 
+    /// Readings of both clocks.
+    pub(super) const fn now(&self) -> Now {
+        self.now
+    }
+
     /// Reading of the monotone clock.
     pub(super) const fn mono(&self) -> Mono {
         self.now.mono
     }
 
-    /// Reading of the wall clock: the time of batches appended now.
+    /// Reading of the wall clock: the time of commands given now.
     pub(super) const fn wall(&self) -> AppendTime {
         AppendTime(self.now.wall.0)
     }

@@ -4,10 +4,12 @@ mod clocks;
 
 use super::*;
 use crate::batch::{BatchEncoder, BatchTarget};
-use crate::{Batch, Checked, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId, TopicName};
+use crate::{
+    Batch, Checked, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId, Sequence, TopicName,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const APPENDED: AppendTime = AppendTime(1_700_000_000_000_000);
 
@@ -73,15 +75,24 @@ proptest! {
     }
 
     #[test]
-    fn the_time_of_a_log_is_the_highest_so_far(bounds in vec(any::<i64>(), 1..20)) {
+    fn the_time_of_a_record_never_goes_back_and_of_those_not_judged_before_it_is_the_logs(
+        judged in vec((any::<i64>(), 1..30_u64, 0..5_u64), 1..40)
+    ) {
         let mut time = LogTime::default();
-        prop_assert_eq!(time.latest(), None);
-        let mut highest = i64::MIN;
-        for bound in bounds {
-            highest = highest.max(bound);
-            prop_assert_eq!(time.advance(AppendTime(bound)), AppendTime(highest));
+        let (mut of_each, mut highest) = (BTreeMap::new(), 0);
+        for (bound, first, more) in judged {
+            let last = first + more;
+            let by = time.judge(AppendTime(bound), Sequence(first), Sequence(last));
+            prop_assert!(by >= AppendTime(bound));
+            for number in first..=last {
+                let before = of_each.insert(number, by);
+                prop_assert!(before.is_none_or(|before| before <= by));
+            }
+            if first > highest {
+                prop_assert_eq!(by, AppendTime(bound));
+            }
+            highest = highest.max(last);
         }
-        prop_assert_eq!(time.latest(), Some(AppendTime(highest)));
     }
 }
 

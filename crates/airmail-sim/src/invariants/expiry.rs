@@ -2,23 +2,29 @@
 //! that.
 //!
 //! The clock of a log is that of the machine that has it, which may be wrong. By how much an ack shows: it was appended
-//! before it was acknowledged. So the clock is known from below, by a little; and from above where the run has one
-//! machine. Where the wall clock is set back, or times may go back, nothing is said.
+//! before it was acknowledged. So the clock is known from below, by a little: it goes on as the wall clock does, and
+//! where that is set back by itself, a hundredth slower, until its process ends. No log's clock goes faster than time
+//! where the run has one machine; so what was published not so long ago cannot have expired. Where times may go back,
+//! nothing is said.
 
 use super::{Checked, Violation};
 use crate::entropy::Entropy;
 use crate::ledger::Entry;
 use crate::message::MessageId;
-use airmail_model::verdict::expired;
+use airmail_model::verdict::{ClockReading, expired};
 use airmail_model::{AppendTime, LogId, NamespaceId, Now};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Longest time to live that is drawn, in milliseconds.
 const TTL_MS_MAX: u64 = 4_000;
 /// Part of the messages that expire where some do, in parts of a million.
 const EXPIRING: u32 = 300_000;
-/// Time by which a message may be left out too early, in microseconds: that of a turn between question and answer.
-const EARLY_MICROS: i64 = 300_000;
+/// Time by which a message may be left out too early: that of a turn between question and answer.
+const EARLY: Duration = Duration::from_millis(300);
+
+/// The part by which a log's clock is slower that waits for the wall clock.
+const SLOWER_PART: i64 = 100;
 
 /// Facts of the run by which it is judged.
 #[derive(Debug)]
@@ -28,11 +34,15 @@ pub struct Expiry {
     is_on: bool,
     /// The clocks, as they are.
     now: Now,
-    /// Microseconds by which logs' clocks are ahead, at least.
+    /// Microseconds by which logs' clocks are ahead, at least, while the wall clock is not set back.
     ahead: BTreeMap<LogId, i64>,
+    /// Least that logs' clocks have shown in this process, from when the wall clock was set back.
+    shown: BTreeMap<LogId, ClockReading>,
+    /// The wall clock has been set back.
+    is_set_back: bool,
     /// Nothing can be said of the logs' clocks.
     pub is_astray: bool,
-    /// All logs have the clock of the run, and neither leaps.
+    /// All logs have the clock of the run.
     pub is_exact: bool,
 }
 
@@ -46,6 +56,8 @@ impl Expiry {
             chance,
             now: Now::default(),
             ahead: BTreeMap::new(),
+            shown: BTreeMap::new(),
+            is_set_back: false,
             is_astray: false,
             is_exact: false,
         }
@@ -75,16 +87,42 @@ impl Expiry {
         let passed_us = now.mono.since(self.now.mono).as_micros();
         let passed_us = i64::try_from(passed_us).unwrap_or(i64::MAX);
         let expected = self.now.wall.0.saturating_add(passed_us);
-        // It was set back; both are rounded.
-        self.is_astray |= now.wall.0 < expected.saturating_sub(1_000);
+        // Both are rounded.
+        self.is_set_back |= now.wall.0 < expected.saturating_sub(1_000);
         self.now = now;
+    }
+
+    /// A process has ended. How long the stop was only the wall clock can say, and that is not known where it was set
+    /// back.
+    pub fn ended(&mut self) {
+        self.shown.clear();
     }
 
     /// An ack has come.
     pub fn acked(&mut self, log: LogId, appended: AppendTime) {
+        let (clock, at) = (appended, self.now.mono);
+        if self.low(log).is_none_or(|low| clock > low) {
+            self.shown.insert(log, ClockReading { clock, at });
+        }
+        if self.is_set_back {
+            return;
+        }
         let by = appended.0.saturating_sub(self.now.wall.0);
         let ahead = self.ahead.entry(log).or_insert(by);
         *ahead = by.max(*ahead);
+    }
+
+    /// Least that a log's clock shows, if that is known.
+    fn low(&self, log: LogId) -> Option<AppendTime> {
+        if !self.is_set_back {
+            let ahead = self.ahead.get(&log)?;
+            return Some(AppendTime(self.now.wall.0.saturating_add(*ahead)));
+        }
+        let shown = self.shown.get(&log)?;
+        let passed = self.now.mono.since(shown.at).as_micros();
+        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        let by_itself = passed - passed / SLOWER_PART - 1;
+        Some(AppendTime(shown.clock.0.saturating_add(by_itself)))
     }
 
     /// A message is handed over.
@@ -97,10 +135,9 @@ impl Expiry {
         (log, appended): (LogId, AppendTime),
         who: &str,
     ) -> Checked {
-        let (Some(ttl_ms), Some(ahead)) = (entry.ttl_ms, self.ahead.get(&log)) else {
+        let (Some(ttl_ms), Some(clock)) = (entry.ttl_ms, self.low(log)) else {
             return Ok(());
         };
-        let clock = AppendTime(self.now.wall.0.saturating_add(*ahead));
         if self.is_astray || !expired(clock, appended, ttl_ms) {
             return Ok(());
         }
@@ -118,11 +155,11 @@ impl Expiry {
     /// Whether a message that was not given may have expired.
     #[must_use]
     pub fn excuses(&self, entry: &Entry) -> bool {
-        let (Some(ttl_ms), Some(acked)) = (entry.ttl_ms, entry.acked) else {
+        let Some(ttl_ms) = entry.ttl_ms else {
             return false;
         };
-        let clock = self.now.wall.0.saturating_add(EARLY_MICROS);
-        self.is_astray || !self.is_exact || expired(AppendTime(clock), acked.appended, ttl_ms)
+        let lived = self.now.mono.since(entry.published) + EARLY;
+        self.is_astray || !self.is_exact || lived >= Duration::from_millis(ttl_ms.into())
     }
 }
 

@@ -4,6 +4,8 @@
 use crate::cluster::{gateway, subscribed, tower};
 use crate::subscriber::Subscriber;
 use airmail_testkit::node::{Node, wait_until};
+#[cfg(feature = "test-switches")]
+use {airmail_testkit::node::metric, std::fs, std::path::Path};
 
 fn publish(node: &Node, payload: &str, ttl: &str) {
     node.run(&["pub", "news", payload, "--ttl", ttl]).ok();
@@ -69,4 +71,59 @@ fn what_expires_does_so_by_the_clock_of_the_tower_whatever_a_gateways_shows() {
     for node in [&behind, &ahead] {
         assert_eq!(history(node), ["young"]);
     }
+}
+
+/// Sets the clock of the node that has the logs, and waits until it knows.
+#[cfg(feature = "test-switches")]
+fn set(file: &Path, offset: &str, node: &Node) {
+    fs::write(file, offset).unwrap();
+    let held = if offset == "0s" { 0.0 } else { 1.0 };
+    wait_until("the jump of a clock to be noticed", || {
+        metric(&node.http, "airmail_clock_held") == Some(held)
+    });
+}
+
+#[cfg(feature = "test-switches")]
+#[test]
+fn a_clock_set_a_day_ahead_and_right_again_takes_nothing_that_is_published_afterwards() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("offset");
+    fs::write(&file, "0s").unwrap();
+    let flags = ["--clock-offset-file", file.to_str().unwrap()];
+    let tower = tower(&directory.path().join("data"), &flags);
+    let front = gateway("front", &tower, &[]);
+    let mut subscriber = Subscriber::start(&front, "news");
+    subscribed(&front);
+    publish(&front, "before", "1h");
+    assert_eq!(subscriber.take(1), ["before"]);
+    set(&file, "+1d", &tower);
+    publish(&front, "meanwhile", "1h");
+    assert_eq!(subscriber.take(1), ["meanwhile"]);
+    set(&file, "0s", &tower);
+    publish(&front, "after", "1h");
+    assert_eq!(subscriber.take(1), ["after"]);
+    publish(&front, "short", "50ms");
+    // What was there before the clock was set is a day older for it.
+    for node in [&front, &tower] {
+        wait_until("a message to expire", || {
+            history(node) == ["meanwhile", "after"]
+        });
+    }
+}
+
+#[cfg(feature = "test-switches")]
+#[test]
+fn what_is_published_while_the_clock_is_set_back_a_day_expires_in_its_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("offset");
+    fs::write(&file, "0s").unwrap();
+    let flags = ["--clock-offset-file", file.to_str().unwrap()];
+    let node = Node::start_with(&directory.path().join("data"), &flags);
+    publish(&node, "before", "1h");
+    set(&file, "-1d", &node);
+    publish(&node, "short", "50ms");
+    publish(&node, "young", "1h");
+    wait_until("a message to expire", || {
+        history(&node) == ["before", "young"]
+    });
 }

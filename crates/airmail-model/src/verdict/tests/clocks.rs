@@ -162,14 +162,16 @@ proptest! {
 }
 
 #[test]
-fn a_clock_set_back_lowers_the_bound_and_not_the_time_of_a_log() {
+fn a_clock_set_back_lowers_the_bound_and_not_the_time_of_what_was_judged() {
     let (mut bound, mut time) = (ClockBound::default(), LogTime::default());
     bound.heard(Mono(0), Mono(0), AppendTime(5_000_000));
-    let before = time.advance(bound.at(Mono(1000)).unwrap());
+    let (old, new) = (Sequence(1), Sequence(2));
+    let before = time.judge(bound.at(Mono(1000)).unwrap(), old, old);
     bound.heard(Mono(2000), Mono(2000), AppendTime(1_000_000));
     let lower = bound.at(Mono(2000)).unwrap();
     assert!(lower < AppendTime(1_000_010));
-    assert_eq!(time.advance(lower), before);
+    assert_eq!(time.judge(lower, new, new), lower);
+    assert_eq!(time.judge(lower, old, new), before);
 }
 
 #[test]
