@@ -56,21 +56,21 @@ fn welcome(hello: &v1::ServerHello) {
 }
 
 /// Translates a reply back and forth: a reply that was understood is understood again.
-fn delivered(response: v1::SubscribeResponse) {
-    match reply_from_proto(response) {
+fn delivered(response: v1::SubscribeResponse, headers_only: bool) {
+    match reply_from_proto(response, headers_only) {
         Ok(FromNode::Reply(reply)) => {
             let again = reply_to_proto(&reply, |_| MapEpoch(1)).expect("no ack comes here");
-            assert!(reply_from_proto(again).is_ok());
+            assert!(reply_from_proto(again, headers_only).is_ok());
         }
         Ok(FromNode::News(News::Nodes(nodes))) => told(&nodes),
         Ok(FromNode::Welcome(_) | FromNode::News(News::Alive(_))) | Err(_) => {}
     }
 }
 
-fn history(response: v1::HistoryResponse) {
+fn history(response: v1::HistoryResponse, headers_only: bool) {
     match response.kind {
         Some(v1::history_response::Kind::Delivery(delivery)) => {
-            let _ = delivery_from_proto(delivery);
+            let _ = delivery_from_proto(delivery, headers_only);
         }
         Some(v1::history_response::Kind::Gap(gap)) => {
             let _ = gap_from_proto(&gap);
@@ -91,8 +91,8 @@ fuzz_target!(|data: &[u8]| {
     };
     match kind % 8 {
         0 => published(v1::PublishResponse::decode(bytes).unwrap_or_default()),
-        1 => delivered(v1::SubscribeResponse::decode(bytes).unwrap_or_default()),
-        2 => history(v1::HistoryResponse::decode(bytes).unwrap_or_default()),
+        1 => delivered(v1::SubscribeResponse::decode(bytes).unwrap_or_default(), kind >= 128),
+        2 => history(v1::HistoryResponse::decode(bytes).unwrap_or_default(), kind >= 128),
         3 => {
             let error = error_from_proto(&v1::Error::decode(bytes).unwrap_or_default());
             assert_eq!(error_from_proto(&error_to_proto(&error)), error);

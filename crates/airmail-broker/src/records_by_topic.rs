@@ -33,14 +33,27 @@ impl RecordsByTopic {
     }
 
     /// The records of these topics, which ascend, without those whose places in the table are `left_out`, which may be
-    /// empty. `None` if there are none.
-    pub(crate) fn slice(&self, batch: &Batch, topics: &[u16], left_out: &[bool]) -> Option<Slice> {
+    /// empty; with their payloads, or without. `None` if there are none.
+    pub(crate) fn slice(
+        &self,
+        batch: &Batch,
+        topics: &[u16],
+        left_out: &[bool],
+        headers_only: bool,
+    ) -> Option<Slice> {
+        let slice_of = |kept: &[u16]| {
+            if headers_only {
+                batch.headers_of(kept)
+            } else {
+                batch.slice_of(kept)
+            }
+        };
         let of = |topic: u16| {
             let topic = usize::from(topic);
             &self.order[self.starts[topic].into()..self.starts[topic + 1].into()]
         };
         if let ([topic], true) = (topics, left_out.is_empty()) {
-            return batch.slice_of(of(*topic));
+            return slice_of(of(*topic));
         }
         let mut kept: SmallVec<[u16; 64]> = SmallVec::new();
         for topic in topics {
@@ -49,7 +62,7 @@ impl RecordsByTopic {
         let is_left_out = |place: u16| left_out.get(usize::from(place)).copied();
         kept.retain(|place| is_left_out(*place) != Some(true));
         kept.sort_unstable();
-        batch.slice_of(&kept)
+        slice_of(&kept)
     }
 }
 
@@ -76,11 +89,20 @@ mod tests {
         let places = RecordsByTopic::of(&batch);
         for topics in [&[0][..], &[3], &[0, 2], &[1, 2, 3], &[0, 1, 2, 3]] {
             let slice = batch.slice(|_, topic| topics.contains(&topic));
-            assert_eq!(places.slice(&batch, topics, &[]), slice);
+            assert_eq!(places.slice(&batch, topics, &[], false), slice);
             let every_other: Vec<bool> = (0..batch.records()).map(|n| n % 2 == 1).collect();
             let slice = batch.slice(|index, topic| index % 2 == 0 && topics.contains(&topic));
-            assert_eq!(places.slice(&batch, topics, &every_other), slice);
+            assert_eq!(places.slice(&batch, topics, &every_other, false), slice);
+            let kept: Vec<u16> = batch
+                .heads()
+                .zip(0..)
+                .filter_map(|((index, topic), place)| {
+                    (index % 2 == 0 && topics.contains(&topic)).then_some(place)
+                })
+                .collect();
+            let headers = batch.headers_of(&kept);
+            assert_eq!(places.slice(&batch, topics, &every_other, true), headers);
         }
-        assert_eq!(places.slice(&batch, &[], &[]), None);
+        assert_eq!(places.slice(&batch, &[], &[], false), None);
     }
 }

@@ -31,6 +31,7 @@ pub struct HistoryRequest {
     until: Until,
     limit: Option<u64>,
     tell_expired: bool,
+    headers_only: bool,
 }
 
 impl HistoryRequest {
@@ -43,6 +44,7 @@ impl HistoryRequest {
             until: Until::Now,
             limit: None,
             tell_expired: false,
+            headers_only: false,
         }
     }
 
@@ -77,6 +79,13 @@ impl HistoryRequest {
         self
     }
 
+    /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
+    /// does not send. Default: with payloads.
+    pub fn headers_only(mut self, without: bool) -> HistoryRequest {
+        self.headers_only = without;
+        self
+    }
+
     /// Opens it. No node is asked before [`History::next`].
     ///
     /// # Errors
@@ -94,6 +103,7 @@ impl HistoryRequest {
             until: self.until,
             left: self.limit,
             tell_expired: self.tell_expired,
+            headers_only: self.headers_only,
             log: None,
             stream: None,
             asked: Mono(0),
@@ -128,6 +138,7 @@ pub struct History {
     /// Number of messages that are still wanted; `None` if there is no limit.
     left: Option<u64>,
     tell_expired: bool,
+    headers_only: bool,
     log: Option<LogInForce>,
     stream: Option<(Node, Streaming<v1::HistoryResponse>)>,
     /// When the stream was asked for.
@@ -233,6 +244,7 @@ impl History {
             limit: self.left.unwrap_or(0),
             batches: true,
             tell_expired: self.tell_expired,
+            headers_only: self.headers_only,
         };
         self.asked = self.shared.mono();
         self.node_clock = ClockBound::default();
@@ -262,7 +274,7 @@ impl History {
                 Ok(())
             }
             Some(Kind::Delivery(delivery)) => {
-                let delivery = delivery_from_proto(delivery)?;
+                let delivery = delivery_from_proto(delivery, self.headers_only)?;
                 self.delivered(delivery)
             }
             Some(Kind::Gap(gap)) => {

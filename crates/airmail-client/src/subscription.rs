@@ -21,7 +21,7 @@ use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Item, Items};
 use airmail_model::frame::Start;
 use airmail_model::{Error, Position};
-use driver::{Available, SubscriptionDriver, TopicStart};
+use driver::{Available, Choices, SubscriptionDriver, TopicStart};
 use std::sync::Arc;
 
 /// A subscription to be opened.
@@ -33,6 +33,7 @@ pub struct SubscriptionRequest {
     topic: Arc<str>,
     start: Start,
     tell_expired: bool,
+    headers_only: bool,
 }
 
 impl SubscriptionRequest {
@@ -43,6 +44,7 @@ impl SubscriptionRequest {
             topic: topic.into(),
             start: Start::Latest,
             tell_expired: false,
+            headers_only: false,
         }
     }
 
@@ -65,6 +67,13 @@ impl SubscriptionRequest {
         self
     }
 
+    /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
+    /// does not send. Default: with payloads.
+    pub fn headers_only(mut self, without: bool) -> SubscriptionRequest {
+        self.headers_only = without;
+        self
+    }
+
     /// Opens it, and waits until a node has it: nothing published from then on is missed.
     ///
     /// # Errors
@@ -79,8 +88,11 @@ impl SubscriptionRequest {
         });
         let start = self.start;
         let topics = vec![TopicStart { named, start }];
-        let mut driver =
-            SubscriptionDriver::new(self.shared, self.namespace, topics, self.tell_expired);
+        let choices = Choices {
+            tell_expired: self.tell_expired,
+            headers_only: self.headers_only,
+        };
+        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, choices);
         driver.open().await?;
         Ok(Subscription(driver))
     }

@@ -109,6 +109,9 @@ pub struct Subscribe {
     /// Whether its client is to be told of messages that it does not get because they have expired
     /// ([`Reply::Expired`]).
     pub tell_expired: bool,
+    /// Whether the stream's deliveries come without payloads ([`Batch::headers_of`]). What the first subscription of a
+    /// stream says holds for all of them.
+    pub headers_only: bool,
 }
 
 /// Where a look into history ends.

@@ -465,6 +465,10 @@ pub struct Add {
     /// Be told of messages that the subscription is not given because they have expired: Expired.
     #[prost(bool, tag = "9")]
     pub tell_expired: bool,
+    /// Deliveries to this stream without payloads: everything else of each message is there. The first Add of a stream
+    /// decides for all.
+    #[prost(bool, tag = "10")]
+    pub headers_only: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Remove {
@@ -709,6 +713,9 @@ pub struct HistoryRequest {
     /// Be told of messages that are left out because they have expired.
     #[prost(bool, tag = "7")]
     pub tell_expired: bool,
+    /// Without payloads.
+    #[prost(bool, tag = "8")]
+    pub headers_only: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistoryResponse {

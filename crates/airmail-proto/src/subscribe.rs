@@ -45,6 +45,7 @@ pub fn subscribe_from_proto(
         start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
         until: None,
         tell_expired: add.tell_expired,
+        headers_only: add.headers_only,
     })
 }
 
@@ -104,6 +105,7 @@ pub fn subscribe_to_proto(
         name: String::new(),
         filter: String::new(),
         tell_expired: subscribe.tell_expired,
+        headers_only: subscribe.headers_only,
     }
 }
 

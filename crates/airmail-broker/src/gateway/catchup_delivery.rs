@@ -15,8 +15,18 @@ use airmail_log::GapWhy;
 use airmail_model::bug;
 #[cfg(feature = "sabotage")]
 use airmail_model::frame::DELIVERY_OVERHEAD_BYTES;
-use airmail_model::frame::{Channel, Delivery, GapReason, Reply};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply};
 use airmail_model::{AppendTime, Extent, Sequence};
+
+/// The same records without their payloads.
+fn headers(body: Delivered) -> Delivered {
+    let batch = body.into_batch();
+    let all: Vec<u16> = (0..batch.records()).collect();
+    match batch.headers_of(&all) {
+        Some(slice) => Delivered::Slice(slice),
+        None => Delivered::Whole(batch),
+    }
+}
 
 impl Gateway {
     /// The subscription of a member, if it is read for in this attempt.
@@ -63,6 +73,11 @@ impl Gateway {
                 self.behind[key].at = part.first;
                 return self.await_clock(key, out);
             }
+        };
+        let body = if self.sessions[session].headers_only() {
+            headers(body)
+        } else {
+            body
         };
         let cost = body.cost();
         #[cfg(feature = "sabotage")]

@@ -2,7 +2,8 @@
 //!
 //! A session gets one delivery for each batch that holds something for it: the batch itself where
 //! it wants every topic in it, else a slice, shared by all sessions that want the same topics. If
-//! it has no credit, the subscriptions that the batch concerns are detached where the batch begins.
+//! it has no credit, the subscriptions that the batch concerns are detached where the batch begins. A
+//! session that wants no payloads gets slices that have none.
 
 use super::behind::{Behind, BehindState};
 use super::judging::Judged;
@@ -18,6 +19,8 @@ use smallvec::SmallVec;
 
 /// Places in a batch's table of topics.
 type Topics = SmallVec<[u16; 8]>;
+/// Topics whose records a session gets, and whether without payloads.
+type Wanted = (Topics, bool);
 /// Slices of one batch that are kept for the next session that wants the same.
 const SLICES_KEPT: usize = 32;
 
@@ -38,25 +41,27 @@ struct Fanout<'a> {
     topics: usize,
     judged: Judged,
     by_topic: Option<RecordsByTopic>,
-    slices: SmallVec<[(Topics, Delivered); 4]>,
+    slices: SmallVec<[(Wanted, Delivered); 4]>,
 }
 
 impl Fanout<'_> {
-    /// The part of the batch with these topics, but for what has expired of it.
-    fn body(&mut self, topics: Topics) -> Option<Delivered> {
-        if topics.len() == self.topics && self.judged.is_whole() {
+    /// The part of the batch that is wanted, but for what has expired of it.
+    fn body(&mut self, wanted: Wanted) -> Option<Delivered> {
+        let (topics, headers_only) = &wanted;
+        if topics.len() == self.topics && self.judged.is_whole() && !headers_only {
             return Some(Delivered::Whole(self.stored.batch.clone()));
         }
-        if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == topics) {
+        if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == wanted) {
             return Some(body.clone());
         }
         let batch = &self.stored.batch;
         let by_topic = self
             .by_topic
             .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let body = Delivered::Slice(by_topic.slice(batch, &topics, &self.judged.expired)?);
+        let left_out = &self.judged.expired;
+        let body = Delivered::Slice(by_topic.slice(batch, topics, left_out, *headers_only)?);
         if self.slices.len() < SLICES_KEPT {
-            self.slices.push((topics, body.clone()));
+            self.slices.push((wanted, body.clone()));
         }
         Some(body)
     }
@@ -165,7 +170,8 @@ impl Gateway {
         topics.dedup();
         let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
         self.tell_expired_live(fanout.log, &fanout.judged, subs, out);
-        let Some(body) = fanout.body(topics) else {
+        let headers_only = self.sessions[session].headers_only();
+        let Some(body) = fanout.body((topics, headers_only)) else {
             // Input: a batch all of whose records of these topics have expired, or a publisher whose batch names a topic
             // of which it holds no record.
             return;

@@ -37,6 +37,8 @@ pub(crate) struct Session {
     /// Deliveries that its connection has not taken, in bytes.
     pub(crate) share: Share,
     credit: i64,
+    /// Whether its deliveries have no payloads; `None` before its first subscription.
+    headers_only: Option<bool>,
     by_number: SubscriptionsByNumber,
 }
 
@@ -77,6 +79,16 @@ impl Session {
         let deliveries = self.credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
         let most = u64::try_from(deliveries).unwrap_or(0);
         self.has_credit().then_some(most)
+    }
+
+    /// A subscription has come that wants payloads, or none: the first decides for all.
+    pub(crate) fn wants_headers_only(&mut self, wanted: bool) {
+        self.headers_only.get_or_insert(wanted);
+    }
+
+    /// Whether its deliveries have no payloads.
+    pub(crate) fn headers_only(&self) -> bool {
+        self.headers_only == Some(true)
     }
 
     /// The subscription of a number.
@@ -132,6 +144,7 @@ impl Sessions {
             streams: Streams::default(),
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
+            headers_only: None,
             by_number: SubscriptionsByNumber::default(),
         });
         self.by_id.insert(id, SessionKey::new(key));

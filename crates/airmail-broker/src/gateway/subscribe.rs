@@ -64,6 +64,7 @@ impl Gateway {
         let sub = Subscription::new(wanted.topic, id, generation, session, self.logs[log].at);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
+        self.sessions[session].wants_headers_only(wanted.headers_only);
         if wanted.tell_expired {
             self.subs.tell_of_expiry(sub);
         }

@@ -159,6 +159,7 @@ impl Nodes {
                 start,
                 until,
                 tell_expired: false,
+                headers_only: false,
             }),
         );
     }

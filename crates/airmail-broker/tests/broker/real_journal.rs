@@ -52,6 +52,7 @@ impl Bench {
             start,
             until,
             tell_expired: false,
+            headers_only: false,
         }));
     }
 }

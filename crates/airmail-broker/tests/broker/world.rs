@@ -243,6 +243,25 @@ impl World {
             start,
             until: None,
             tell_expired: true,
+            headers_only: false,
+        };
+        self.request(session, Request::Add(wanted));
+    }
+
+    /// Subscribes to a topic of `default`, without payloads.
+    pub(crate) fn add_headers(&mut self, session: SessionId, n: u32, name: &str, start: Start) {
+        let client = self.clients.get_mut(&session).expect("open");
+        client.headers_only.get_or_insert(true);
+        let generation = client.expect(n, topic(name), &start);
+        let wanted = Subscribe {
+            subscription: SubscriptionId(n),
+            generation,
+            namespace: NS,
+            topic: topic(name),
+            start,
+            until: None,
+            tell_expired: false,
+            headers_only: true,
         };
         self.request(session, Request::Add(wanted));
     }
@@ -269,6 +288,7 @@ impl World {
     ) {
         let client = self.clients.get_mut(&session).expect("open");
         let subscription = SubscriptionId(n);
+        client.headers_only.get_or_insert(false);
         let generation = client.expect(n, topic, &start);
         let wanted = Subscribe {
             subscription,
@@ -278,6 +298,7 @@ impl World {
             start,
             until,
             tell_expired: false,
+            headers_only: false,
         };
         self.request(session, Request::Add(wanted));
     }

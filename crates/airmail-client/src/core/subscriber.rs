@@ -126,6 +126,8 @@ pub struct SubscriptionSpec {
     pub until: Option<Until>,
     /// Whether its user is told of messages that have expired.
     pub tell_expired: bool,
+    /// Whether its stream's deliveries come without payloads: the first subscription of a stream decides for all.
+    pub headers_only: bool,
 }
 
 /// Numbers that a subscription will not get.
@@ -443,6 +445,7 @@ impl Subscriber {
             start: slot.start(epoch.unwrap_or(MapEpoch(1))),
             until: slot.until,
             tell_expired: slot.tell_expired,
+            headers_only: slot.headers_only,
         }))
     }
 

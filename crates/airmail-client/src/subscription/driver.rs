@@ -42,6 +42,15 @@ pub(super) enum Available {
     Ended,
 }
 
+/// Choices of a user that hold for all topics of a subscription.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choices {
+    /// Whether the user is told of messages that have expired.
+    pub(super) tell_expired: bool,
+    /// Whether messages come without payloads.
+    pub(super) headers_only: bool,
+}
+
 /// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in
 /// which the user gave them.
 #[derive(Debug)]
@@ -64,8 +73,7 @@ pub(super) struct SubscriptionDriver {
     /// Output of the core. Empty between steps, and kept for its memory.
     out: SubscriberOutput,
     events: VecDeque<(SubscriptionKey, Event)>,
-    /// Whether the user is told of messages that have expired.
-    tell_expired: bool,
+    choices: Choices,
     /// Those that are still to be told, by topic.
     expired: VecDeque<(usize, Expired)>,
     /// Batch that the user reads. Its cost is given back when all of it has been taken.
@@ -82,7 +90,7 @@ impl SubscriptionDriver {
         shared: Arc<ClientContext>,
         namespace: Arc<str>,
         topics: Vec<TopicStart>,
-        tell_expired: bool,
+        choices: Choices,
     ) -> SubscriptionDriver {
         let mut config = shared.subscriber;
         config.seed = shared.seed();
@@ -100,7 +108,7 @@ impl SubscriptionDriver {
             lost: None,
             out: SubscriberOutput::default(),
             events: VecDeque::new(),
-            tell_expired,
+            choices,
             expired: VecDeque::new(),
             reading: None,
             given: 0,
@@ -146,7 +154,7 @@ impl SubscriptionDriver {
     pub(super) fn message(&mut self) -> Option<Received> {
         let SubscriptionDriver {
             shared,
-            tell_expired,
+            choices,
             expired,
             reading,
             topics,
@@ -163,7 +171,7 @@ impl SubscriptionDriver {
             first_place(events, owner, lane).or(Some(at))
         };
         let reading = reading.as_mut()?;
-        let tell = |owner, gone| note_expired(*tell_expired, expired, owner, gone);
+        let tell = |owner, gone| note_expired(choices.tell_expired, expired, owner, gone);
         reading.skip_expired(|| shared.mono(), tell);
         if !expired.is_empty() {
             // Input: what was before the next message is told first.
@@ -176,7 +184,7 @@ impl SubscriptionDriver {
     pub(super) fn batch(&mut self) -> Option<MessageBatch> {
         let reading = self.reading.take_if(|reading| reading.has_more())?;
         self.given += reading.cost();
-        let (is_told, expired) = (self.tell_expired, &mut self.expired);
+        let (is_told, expired) = (self.choices.tell_expired, &mut self.expired);
         let tell = |owner, gone| note_expired(is_told, expired, owner, gone);
         reading.rest(|| self.shared.mono(), tell)
     }
@@ -385,7 +393,8 @@ impl SubscriptionDriver {
                     topic: topic_name(&topic.named.topic)?.hash(map.namespace),
                     start: topic.start.clone(),
                     until: None,
-                    tell_expired: self.tell_expired,
+                    tell_expired: self.choices.tell_expired,
+                    headers_only: self.choices.headers_only,
                 }));
             }
         }
@@ -463,6 +472,7 @@ mod tests {
                 start: Start::Latest,
                 until: None,
                 tell_expired: false,
+                headers_only: false,
             })
         });
         let gap = |lane, first| {

@@ -5,7 +5,7 @@
 //! delivery of its own. The price is that the topics share one credit: a user who is slow with one
 //! topic is slow with all.
 
-use super::driver::{Available, SubscriptionDriver, TopicStart};
+use super::driver::{Available, Choices, SubscriptionDriver, TopicStart};
 use super::standing::Standing;
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
@@ -24,6 +24,7 @@ pub struct ManyRequest {
     topics: Vec<(Arc<str>, Option<Start>)>,
     start: Start,
     tell_expired: bool,
+    headers_only: bool,
 }
 
 impl ManyRequest {
@@ -34,6 +35,7 @@ impl ManyRequest {
             topics: topics.into_iter().map(|topic| (topic, None)).collect(),
             start: Start::Latest,
             tell_expired: false,
+            headers_only: false,
         }
     }
 
@@ -59,6 +61,13 @@ impl ManyRequest {
     /// is said of those.
     pub fn tell_expired(mut self, tell: bool) -> ManyRequest {
         self.tell_expired = tell;
+        self
+    }
+
+    /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
+    /// does not send. Default: with payloads.
+    pub fn headers_only(mut self, without: bool) -> ManyRequest {
+        self.headers_only = without;
         self
     }
 
@@ -88,8 +97,11 @@ impl ManyRequest {
         });
         let namespace = Arc::clone(&self.namespace);
         let topics = topics.collect();
-        let tell_expired = self.tell_expired;
-        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, tell_expired);
+        let choices = Choices {
+            tell_expired: self.tell_expired,
+            headers_only: self.headers_only,
+        };
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, choices);
         driver.open().await?;
         Ok(ManySubscription(driver))
     }

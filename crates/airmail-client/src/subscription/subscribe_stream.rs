@@ -44,6 +44,8 @@ pub(super) struct OpenStream {
     requests: mpsc::Sender<Bytes>,
     /// Protocol version that is spoken.
     protocol: u32,
+    /// Its subscriptions asked for deliveries without payloads.
+    headers_only: bool,
     responses: ResponseStream<v1::SubscribeResponse>,
     outbox: VecDeque<Bytes>,
     moving: Moving,
@@ -101,6 +103,11 @@ impl SubscribeStream {
             return;
         };
         let protocol = open.protocol;
+        let requests = requests.inspect(|request| {
+            if let Request::Add(add) = request {
+                open.headers_only = add.headers_only;
+            }
+        });
         let kinds = requests.filter_map(|request| kind_of(&request, protocol, &named));
         let requests = kinds.map(|kind| framed(&v1::SubscribeRequest { kind: Some(kind) }));
         open.outbox.extend(requests);
@@ -180,7 +187,7 @@ impl SubscribeStream {
             return None;
         };
         let reply = match response {
-            Ok(Some(response)) => reply_from_proto(response),
+            Ok(Some(response)) => reply_from_proto(response, open.headers_only),
             Ok(None) => Err(Error::new(ErrorCode::Disconnected)),
             Err(status) => {
                 let error = error_from_status(&status);
@@ -264,13 +271,14 @@ async fn open(
     };
     let (first, mut responses) = shared.first_answer(answer).await.map_err(failed)?;
     let first = first.ok_or_else(|| Error::new(ErrorCode::Disconnected))?;
-    match reply_from_proto(first)? {
+    match reply_from_proto(first, false)? {
         FromNode::Welcome(welcome) => {
             let moving = shared.welcomed((&node, Purpose::Subscribe), &mut responses, &welcome);
             let open = OpenStream {
                 node,
                 requests,
                 protocol: welcome.protocol,
+                headers_only: false,
                 responses,
                 outbox: VecDeque::new(),
                 moving,

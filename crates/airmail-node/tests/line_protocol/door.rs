@@ -78,6 +78,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         start,
                         until: None,
                         tell_expired: false,
+                        headers_only: false,
                     };
                     session.add(subscribe).await?;
                 }

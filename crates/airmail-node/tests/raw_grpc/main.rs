@@ -14,6 +14,7 @@ mod doors;
 mod error_table;
 mod errors;
 mod expiry;
+mod headers_only;
 mod history;
 mod limits;
 mod mailbox;

@@ -8,6 +8,7 @@ mod apart;
 mod connections;
 mod expiry;
 mod faulty_proxy;
+mod headers_only;
 mod mailbox;
 mod many_topics;
 mod node;

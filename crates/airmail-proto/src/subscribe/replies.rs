@@ -282,12 +282,16 @@ pub enum FromNode {
     Reply(Reply),
 }
 
-/// Reads a node's message on a subscribe stream. Batches are checked
-/// to the last byte.
+/// Reads a node's message on a subscribe stream, whose deliveries have no payloads if it asked for
+/// `headers_only`. Batches are checked to the last byte.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for what a node never sends, or what the check of a batch says.
-pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Error> {
+/// `INVALID_ARGUMENT` for what a node never sends, or what the check of a batch says; `UNIMPLEMENTED` from a node that
+/// sends payloads all the same.
+pub fn reply_from_proto(
+    response: v1::SubscribeResponse,
+    headers_only: bool,
+) -> Result<FromNode, Error> {
     use v1::subscribe_response::Kind;
     let kind = response.kind.ok_or_else(|| absent("kind"))?;
     Ok(FromNode::Reply(match kind {
@@ -296,7 +300,7 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
         Kind::Nodes(nodes) => {
             return Ok(FromNode::News(News::Nodes(nodes_from_proto(&nodes))));
         }
-        Kind::Delivery(delivery) => Reply::Delivery(delivery_from_proto(delivery)?),
+        Kind::Delivery(delivery) => Reply::Delivery(delivery_from_proto(delivery, headers_only)?),
         Kind::Gap(gap) => gap_from_proto(&gap)?,
         Kind::Expired(expired) => Reply::Expired(expired_from_proto(&expired)?),
         Kind::Clock(clock) => Reply::Clock {
@@ -320,7 +324,7 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
 ///
 /// # Errors
 /// As [`reply_from_proto`]; `INVALID_ARGUMENT` for a delivery of plain messages.
-pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Delivery, Error> {
+pub fn delivery_from_proto(delivery: v1::Delivery, headers_only: bool) -> Result<Delivery, Error> {
     let Some(v1::delivery::Body::Batch(bytes)) = delivery.body else {
         return Err(absent("delivery.batch"));
     };
@@ -335,7 +339,11 @@ pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Delivery, Error> {
             clock: AppendTime(clock.clock_us),
             at: Mono(clock.node_ns),
         }),
-        body: Delivered::Whole(check_delivered(bytes)?),
+        body: Delivered::Whole(if headers_only {
+            check_headers(bytes)?
+        } else {
+            check_delivered(bytes)?
+        }),
     })
 }
 
@@ -348,6 +356,14 @@ fn check_delivered(bytes: Bytes) -> Result<Checked<Batch>, Error> {
             .field(format!("batch.record[{record}].body_crc"))
             .value("does not match")),
     }
+}
+
+/// Checks a delivered batch of a stream without payloads. A node that has not heard of those sends them.
+fn check_headers(bytes: Bytes) -> Result<Checked<Batch>, Error> {
+    Batch::check_headers(bytes).map_err(|error| match error.field_name() {
+        "batch.flags" => Error::unimplemented("headers_only").value("a delivery with payloads"),
+        _ => error,
+    })
 }
 
 /// A gap from a message. A reason that this version does not know counts as loss.

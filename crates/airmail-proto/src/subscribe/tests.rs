@@ -15,7 +15,7 @@ const LOG: LogId = LogId {
 
 fn there_and_back(reply: &Reply) -> Reply {
     let wire = reply_to_proto(reply, |_| MapEpoch(7)).unwrap();
-    match reply_from_proto(wire).unwrap() {
+    match reply_from_proto(wire, false).unwrap() {
         FromNode::Reply(reply) => reply,
         other => panic!("a reply became {other:?}"),
     }
@@ -198,6 +198,7 @@ fn a_subscription_survives_with_every_start() {
             start,
             until: None,
             tell_expired: true,
+            headers_only: true,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
         let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {

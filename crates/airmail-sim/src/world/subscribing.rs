@@ -87,6 +87,7 @@ impl Client {
             until,
             // A topic's subscriptions ask for it or not, so that no draw depends on it.
             tell_expired: topic.0.is_multiple_of(2),
+            headers_only: false,
         };
         let key = self.core.add(wanted);
         self.asks += 1;
@@ -118,6 +119,7 @@ impl Client {
                 start: Start::Earliest,
                 until: None,
                 tell_expired: false,
+                headers_only: false,
             });
             self.asks += 1;
             let log = space.map.log(topic, Lane::Normal);

@@ -2,7 +2,7 @@
 
 use super::ending::until_ended;
 use super::instant::Instant;
-use super::lines::{Lines, printed, tell_expired, tell_gap};
+use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{History, Item};
@@ -30,6 +30,9 @@ pub struct HistoryArgs {
     /// Say on standard error which messages are not printed because they have expired
     #[arg(long)]
     pub tell_expired: bool,
+    /// Leave payloads out, and print each message's number and attributes
+    #[arg(long)]
+    pub headers_only: bool,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -45,7 +48,9 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     let until = until.map_err(UsageError)?;
     let client = target.client().connect().await?;
     let request = client.history(&args.topic);
-    let mut request = request.tell_expired(args.tell_expired);
+    let mut request = request
+        .tell_expired(args.tell_expired)
+        .headers_only(args.headers_only);
     if let Some(since) = args.since {
         request = request.since(since.start());
     }
@@ -56,7 +61,7 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
         request = request.limit(limit);
     }
     let mut history = request.open()?;
-    let mut lines = Lines::new(args.json);
+    let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
     let (done, ended) = until_ended(print(&mut history, &mut lines)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;

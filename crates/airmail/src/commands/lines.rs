@@ -16,7 +16,35 @@ const BUFFER_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Lines {
     out: BufWriter<Stdout>,
-    json: bool,
+    shape: Shape,
+}
+
+/// Content of a line for a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// Its payload.
+    Payload,
+    /// Its number and its attributes, as `pub --attr` takes them.
+    Headers,
+    /// Everything, as JSON; the payload only if it came.
+    Json {
+        /// Payloads come.
+        payload: bool,
+    },
+}
+
+impl Shape {
+    /// Gives the one that the options `--json` and `--headers-only` ask for.
+    #[must_use]
+    pub fn of(json: bool, headers_only: bool) -> Shape {
+        match (json, headers_only) {
+            (true, _) => Shape::Json {
+                payload: !headers_only,
+            },
+            (false, true) => Shape::Headers,
+            (false, false) => Shape::Payload,
+        }
+    }
 }
 
 /// A message as a line of JSON; the fields are in this order, for ever.
@@ -56,8 +84,9 @@ impl Serialize for Attributes<'_> {
 }
 
 impl<'a> Line<'a> {
-    fn of(message: &'a Received) -> Line<'a> {
+    fn of(message: &'a Received, payload: bool) -> Line<'a> {
         let text = std::str::from_utf8(&message.payload).ok();
+        let bytes = text.is_none().then(|| STANDARD.encode(&message.payload));
         Line {
             namespace: message.namespace(),
             topic: message.topic(),
@@ -66,8 +95,8 @@ impl<'a> Line<'a> {
             appended_at: time_text(message.appended),
             attributes: Attributes(&message.attributes),
             ttl_ms: message.ttl_ms,
-            payload: text,
-            payload_base64: text.is_none().then(|| STANDARD.encode(&message.payload)),
+            payload: text.filter(|_| payload),
+            payload_base64: bytes.filter(|_| payload),
             position: message.position().to_string(),
         }
     }
@@ -85,10 +114,10 @@ pub fn time_text(time: AppendTime) -> String {
 impl Lines {
     /// Prints on standard output.
     #[must_use]
-    pub fn new(json: bool) -> Lines {
+    pub fn new(shape: Shape) -> Lines {
         Lines {
             out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
-            json,
+            shape,
         }
     }
 
@@ -97,12 +126,27 @@ impl Lines {
     /// # Errors
     /// Standard output cannot be written.
     pub fn message(&mut self, message: &Received) -> io::Result<()> {
-        if self.json {
-            serde_json::to_writer(&mut self.out, &Line::of(message))?;
-        } else {
-            self.out.write_all(&message.payload)?;
+        match self.shape {
+            Shape::Payload => self.out.write_all(&message.payload)?,
+            Shape::Headers => self.headers(message)?,
+            Shape::Json { payload } => {
+                serde_json::to_writer(&mut self.out, &Line::of(message, payload))?;
+            }
         }
         self.out.write_all(b"\n")
+    }
+
+    fn headers(&mut self, message: &Received) -> io::Result<()> {
+        write!(self.out, "{}", message.sequence)?;
+        for (name, value) in &message.attributes {
+            match value {
+                AttributeValue::String(text) => write!(self.out, " {name}={text}")?,
+                AttributeValue::Integer(number) => write!(self.out, " {name}:={number}")?,
+                AttributeValue::Float(number) => write!(self.out, " {name}:={number:?}")?,
+                AttributeValue::Bool(flag) => write!(self.out, " {name}:={flag}")?,
+            }
+        }
+        Ok(())
     }
 
     /// Writes the collected lines.

@@ -2,7 +2,7 @@
 
 use super::ending::{Ending, until_ended};
 use super::instant::Instant;
-use super::lines::{Lines, printed, tell_expired, tell_gap};
+use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::{Client, Item, Start, Subscription};
@@ -27,6 +27,9 @@ pub struct SubscribeArgs {
     /// Say on standard error which messages are not printed because they have expired
     #[arg(long)]
     pub tell_expired: bool,
+    /// Leave payloads out, and print each message's number and attributes
+    #[arg(long)]
+    pub headers_only: bool,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -42,9 +45,11 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     let client: Client = target.client().connect().await?;
     let start = args.from.map_or(Start::Latest, Instant::start);
     let request = client.subscribe(&args.topic).from(start);
-    let request = request.tell_expired(args.tell_expired);
+    let request = request
+        .tell_expired(args.tell_expired)
+        .headers_only(args.headers_only);
     let mut subscription = request.open().await?;
-    let mut lines = Lines::new(args.json);
+    let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
     let (done, ended) = until_ended(print(&mut subscription, &mut lines, args.count)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;

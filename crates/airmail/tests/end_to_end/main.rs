@@ -62,6 +62,7 @@ mod flow;
 mod generic_clients;
 mod giving_back;
 mod hanging;
+mod headers_only;
 #[cfg(feature = "kafka")]
 mod kafka_loss;
 mod kafka_topology;

@@ -13,7 +13,13 @@ pub(crate) struct Subscriber {
 
 impl Subscriber {
     pub(crate) fn start(node: &Node, topic: &str) -> Subscriber {
+        Subscriber::start_with(node, topic, &[])
+    }
+
+    /// Starts it with further options.
+    pub(crate) fn start_with(node: &Node, topic: &str, options: &[&str]) -> Subscriber {
         let mut command = node.airmail(&["sub", topic]);
+        command.args(options);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         Subscriber { process, output }

@@ -257,6 +257,7 @@ impl Driver {
                     start,
                     until,
                     tell_expired: false,
+                    headers_only: false,
                 })
             };
         Some(ClientInput::Request { session, request })

@@ -242,7 +242,7 @@ fn part(
         let by_topic = slices
             .by_topic
             .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let body = Delivered::Slice(by_topic.slice(batch, &[topic], &[])?);
+        let body = Delivered::Slice(by_topic.slice(batch, &[topic], &[], false)?);
         slices.made.push((topic, body.clone()));
         return Some(body);
     }

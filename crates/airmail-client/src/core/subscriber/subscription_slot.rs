@@ -56,6 +56,7 @@ pub(super) struct SubscriptionSlot {
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
     pub(super) tell_expired: bool,
+    pub(super) headers_only: bool,
     /// Start that the user gave, until the normal lane's part is known; a number beyond its log's end until
     /// the log gets there.
     pub(super) start: Option<Box<Start>>,
@@ -73,6 +74,7 @@ impl SubscriptionSlot {
         self.topic = spec.topic;
         self.until = spec.until;
         self.tell_expired = spec.tell_expired;
+        self.headers_only = spec.headers_only;
         self.not_before = match spec.start {
             Start::Time(time) => Some(time),
             _ => None,

@@ -44,6 +44,7 @@ pub(super) async fn stream(
         start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
         until: Some(until_from_proto(request.until.as_ref())?),
         tell_expired: request.tell_expired,
+        headers_only: request.headers_only,
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
