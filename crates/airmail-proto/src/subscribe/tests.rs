@@ -143,6 +143,48 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
 }
 
 #[test]
+fn a_delivery_is_refused_that_has_payloads_where_none_were_asked_for_and_the_other_way_round() {
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    let mut encoder = BatchEncoder::new(LOG.namespace);
+    let message = Message::new(topic, "payload");
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let batch = encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    });
+    let headers = Delivered::Slice(batch.headers_of(&[0]).unwrap());
+    let wire = |body| {
+        delivery_to_proto(&Delivery {
+            channel: Channel::Live,
+            log: LOG,
+            previous: Sequence(0),
+            last: Sequence(1),
+            base: Sequence(1),
+            appended: AppendTime(7),
+            clock: None,
+            body,
+        })
+    };
+    let (whole, headers) = (wire(Delivered::Whole(batch)), wire(headers));
+    assert!(delivery_from_proto(whole.clone(), false).is_ok());
+    let read = delivery_from_proto(headers.clone(), true).unwrap();
+    assert!(read.body.into_batch().record(0).payload.is_empty());
+    let error = delivery_from_proto(whole, true).unwrap_err();
+    assert_eq!(
+        (error.code(), error.field_name(), error.found()),
+        (
+            ErrorCode::Unimplemented,
+            "headers_only",
+            "a delivery with payloads"
+        )
+    );
+    let error = delivery_from_proto(headers, false).unwrap_err();
+    assert_eq!(error.field_name(), "batch.flags");
+}
+
+#[test]
 fn word_of_what_has_expired_survives_and_names_something() {
     let expired = Expired {
         subscription: SubscriptionId(3),
