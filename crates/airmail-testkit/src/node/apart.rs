@@ -2,6 +2,7 @@
 //! leaf of a tree, where it would have been; with nodes of the tree between.
 
 use super::{airmail, scale};
+use crate::lasting::lasting_address;
 use std::ffi::OsStr;
 use std::process::Command;
 
@@ -51,7 +52,12 @@ pub(super) fn divided(command: &Command) -> Option<Divided> {
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match argument {
-            "--listen" | "--http" => {
+            "--listen" => {
+                last.arg(argument).args(arguments.next());
+                // Clients are told of it: when it is gone, nobody else is to be at its address.
+                tower.args([argument, &lasting_address()]);
+            }
+            "--http" => {
                 last.arg(argument).args(arguments.next());
                 tower.args([argument, "127.0.0.1:0"]);
             }
@@ -69,7 +75,8 @@ pub(super) fn divided(command: &Command) -> Option<Divided> {
     let between = (1..depth).map(|place| {
         let mut between = like(command);
         between.args(["serve", "--name", &format!("between-{place}")]);
-        for address in ["--listen", "--http", "--cluster"] {
+        between.args(["--listen", &lasting_address()]);
+        for address in ["--http", "--cluster"] {
             between.args([address, "127.0.0.1:0"]);
         }
         between
