@@ -89,10 +89,17 @@ fuzz_target!(|data: &[u8]| {
     let Some((&kind, bytes)) = data.split_first() else {
         return;
     };
+    let headers_only = kind >= 128;
     match kind % 8 {
         0 => published(v1::PublishResponse::decode(bytes).unwrap_or_default()),
-        1 => delivered(v1::SubscribeResponse::decode(bytes).unwrap_or_default(), kind >= 128),
-        2 => history(v1::HistoryResponse::decode(bytes).unwrap_or_default(), kind >= 128),
+        1 => delivered(
+            v1::SubscribeResponse::decode(bytes).unwrap_or_default(),
+            headers_only,
+        ),
+        2 => history(
+            v1::HistoryResponse::decode(bytes).unwrap_or_default(),
+            headers_only,
+        ),
         3 => {
             let error = error_from_proto(&v1::Error::decode(bytes).unwrap_or_default());
             assert_eq!(error_from_proto(&error_to_proto(&error)), error);

@@ -32,8 +32,7 @@ pub struct SubscriptionRequest {
     namespace: Arc<str>,
     topic: Arc<str>,
     start: Start,
-    tell_expired: bool,
-    headers_only: bool,
+    choices: Choices,
 }
 
 impl SubscriptionRequest {
@@ -43,8 +42,7 @@ impl SubscriptionRequest {
             shared,
             topic: topic.into(),
             start: Start::Latest,
-            tell_expired: false,
-            headers_only: false,
+            choices: Choices::default(),
         }
     }
 
@@ -63,14 +61,14 @@ impl SubscriptionRequest {
     /// Has it give [`Item::Expired`] for each message that it does not give because that has expired. Default: nothing is
     /// said of those.
     pub fn tell_expired(mut self, tell: bool) -> SubscriptionRequest {
-        self.tell_expired = tell;
+        self.choices.tell_expired = tell;
         self
     }
 
     /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
     /// does not send. Default: with payloads.
     pub fn headers_only(mut self, without: bool) -> SubscriptionRequest {
-        self.headers_only = without;
+        self.choices.headers_only = without;
         self
     }
 
@@ -88,11 +86,7 @@ impl SubscriptionRequest {
         });
         let start = self.start;
         let topics = vec![TopicStart { named, start }];
-        let choices = Choices {
-            tell_expired: self.tell_expired,
-            headers_only: self.headers_only,
-        };
-        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, choices);
+        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, self.choices);
         driver.open().await?;
         Ok(Subscription(driver))
     }

@@ -196,7 +196,7 @@ impl World {
         evidence.ledger.expiry = Expiry::new(seed);
         evidence.ledger.expiry.pass(START);
         evidence.ledger.expiry.is_astray = is_of_writers;
-        evidence.ledger.expiry.is_exact = cluster.shards() == 1 && !is_of_writers;
+        evidence.ledger.expiry.is_exact = cluster.shards() == 1;
         World {
             clock_chance: Entropy::new(seed ^ 0xc10c),
             chance,

@@ -22,10 +22,11 @@ use airmail_model::{AppendTime, Extent, Sequence};
 fn headers(body: Delivered) -> Delivered {
     let batch = body.into_batch();
     let all: Vec<u16> = (0..batch.records()).collect();
-    match batch.headers_of(&all) {
-        Some(slice) => Delivered::Slice(slice),
-        None => Delivered::Whole(batch),
-    }
+    let Some(slice) = batch.headers_of(&all) else {
+        bug!("a delivery without a record");
+        return Delivered::Whole(batch);
+    };
+    Delivered::Slice(slice)
 }
 
 impl Gateway {

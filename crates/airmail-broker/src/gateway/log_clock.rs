@@ -65,7 +65,8 @@ impl LogClock {
         Some(ClockReading { clock, at: now })
     }
 
-    /// The log has a new life, whose records are others than those before that had the same numbers.
+    /// The log goes on in another life, whose records may be others than those that had the same numbers. (One that is
+    /// renewed keeps its records.)
     pub(super) fn life_changed(&mut self) {
         self.time = LogTime::default();
     }

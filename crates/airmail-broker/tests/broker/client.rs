@@ -197,9 +197,10 @@ impl Client {
         self.deliveries += 1;
         self.wholes += usize::from(matches!(body, Delivered::Whole(_)));
         let bytes = body.to_bytes();
-        let batch = match self.headers_only {
-            Some(true) => Batch::check_headers(bytes).expect("without payloads"),
-            _ => Batch::check_stored(bytes).expect("good").0,
+        let batch = if self.headers_only == Some(true) {
+            Batch::check_headers(bytes).expect("without payloads")
+        } else {
+            Batch::check_stored(bytes).expect("good").0
         };
         match channel {
             Channel::Live => {

@@ -7,7 +7,9 @@ use airmail_broker::{
     ShardConfig, TurnOutput,
 };
 use airmail_model::batch::BatchTarget;
-use airmail_model::frame::{Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::frame::{
+    Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
+};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
     NamespaceId, Now, Retention, Sequence, StorageName, TopicHash, TopicName, Wall,
@@ -87,6 +89,20 @@ pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checke
         producer: None,
         producer_time: 0,
     })
+}
+
+/// A subscription without an end, with payloads, and told of nothing that expires.
+fn wanted(namespace: NamespaceId, n: u32, topic: TopicHash, start: Start) -> Subscribe {
+    Subscribe {
+        subscription: SubscriptionId(n),
+        generation: Generation(0),
+        namespace,
+        topic,
+        start,
+        until: None,
+        tell_expired: false,
+        headers_only: false,
+    }
 }
 
 impl World {
@@ -233,37 +249,28 @@ impl World {
 
     /// Subscribes to a topic of `default`, to be told of what has expired.
     pub(crate) fn add_told(&mut self, session: SessionId, n: u32, name: &str, start: Start) {
-        let client = self.clients.get_mut(&session).expect("open");
-        let generation = client.expect(n, topic(name), &start);
-        let wanted = Subscribe {
-            subscription: SubscriptionId(n),
-            generation,
-            namespace: NS,
-            topic: topic(name),
-            start,
-            until: None,
-            tell_expired: true,
-            headers_only: false,
-        };
-        self.request(session, Request::Add(wanted));
+        let wanted = wanted(NS, n, topic(name), start);
+        let tell_expired = true;
+        self.subscribe(
+            session,
+            Subscribe {
+                tell_expired,
+                ..wanted
+            },
+        );
     }
 
     /// Subscribes to a topic of `default`, without payloads.
     pub(crate) fn add_headers(&mut self, session: SessionId, n: u32, name: &str, start: Start) {
-        let client = self.clients.get_mut(&session).expect("open");
-        client.headers_only.get_or_insert(true);
-        let generation = client.expect(n, topic(name), &start);
-        let wanted = Subscribe {
-            subscription: SubscriptionId(n),
-            generation,
-            namespace: NS,
-            topic: topic(name),
-            start,
-            until: None,
-            tell_expired: false,
-            headers_only: true,
-        };
-        self.request(session, Request::Add(wanted));
+        let wanted = wanted(NS, n, topic(name), start);
+        let headers_only = true;
+        self.subscribe(
+            session,
+            Subscribe {
+                headers_only,
+                ..wanted
+            },
+        );
     }
 
     pub(crate) fn add_until(
@@ -286,19 +293,18 @@ impl World {
         start: Start,
         until: Option<Until>,
     ) {
+        let wanted = wanted(namespace, n, topic, start);
+        self.subscribe(session, Subscribe { until, ..wanted });
+    }
+
+    /// Asks for a subscription, under the generation that its client expects.
+    fn subscribe(&mut self, session: SessionId, wanted: Subscribe) {
         let client = self.clients.get_mut(&session).expect("open");
-        let subscription = SubscriptionId(n);
-        client.headers_only.get_or_insert(false);
-        let generation = client.expect(n, topic, &start);
+        client.headers_only.get_or_insert(wanted.headers_only);
+        let generation = client.expect(wanted.subscription.0, wanted.topic, &wanted.start);
         let wanted = Subscribe {
-            subscription,
             generation,
-            namespace,
-            topic,
-            start,
-            until,
-            tell_expired: false,
-            headers_only: false,
+            ..wanted
         };
         self.request(session, Request::Add(wanted));
     }

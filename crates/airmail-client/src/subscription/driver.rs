@@ -43,7 +43,7 @@ pub(super) enum Available {
 }
 
 /// Choices of a user that hold for all topics of a subscription.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Choices {
     /// Whether the user is told of messages that have expired.
     pub(super) tell_expired: bool,

@@ -23,8 +23,7 @@ pub struct ManyRequest {
     namespace: Arc<str>,
     topics: Vec<(Arc<str>, Option<Start>)>,
     start: Start,
-    tell_expired: bool,
-    headers_only: bool,
+    choices: Choices,
 }
 
 impl ManyRequest {
@@ -34,8 +33,7 @@ impl ManyRequest {
             shared,
             topics: topics.into_iter().map(|topic| (topic, None)).collect(),
             start: Start::Latest,
-            tell_expired: false,
-            headers_only: false,
+            choices: Choices::default(),
         }
     }
 
@@ -60,14 +58,14 @@ impl ManyRequest {
     /// Has it give [`ManyItem::Expired`] for each message that it does not give because that has expired. Default: nothing
     /// is said of those.
     pub fn tell_expired(mut self, tell: bool) -> ManyRequest {
-        self.tell_expired = tell;
+        self.choices.tell_expired = tell;
         self
     }
 
     /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
     /// does not send. Default: with payloads.
     pub fn headers_only(mut self, without: bool) -> ManyRequest {
-        self.headers_only = without;
+        self.choices.headers_only = without;
         self
     }
 
@@ -97,11 +95,7 @@ impl ManyRequest {
         });
         let namespace = Arc::clone(&self.namespace);
         let topics = topics.collect();
-        let choices = Choices {
-            tell_expired: self.tell_expired,
-            headers_only: self.headers_only,
-        };
-        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, choices);
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, self.choices);
         driver.open().await?;
         Ok(ManySubscription(driver))
     }

@@ -12,7 +12,11 @@ use tokio::time::sleep;
 
 const SOON_MS: u32 = 40;
 
-async fn publish(node: &Node, payload: &str, ttl_ms: Option<u32>) -> v1::PublishOneResponse {
+pub(crate) async fn publish(
+    node: &Node,
+    payload: &str,
+    ttl_ms: Option<u32>,
+) -> v1::PublishOneResponse {
     let request = v1::PublishOneRequest {
         namespace: String::new(),
         message: Some(v1::Message {

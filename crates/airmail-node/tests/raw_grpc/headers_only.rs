@@ -1,6 +1,7 @@
 //! Messages without their payloads, for clients without an SDK.
 
-use crate::node::{Node, message};
+use crate::expiry::publish;
+use crate::node::Node;
 use airmail_proto::v1;
 use airmail_proto::v1::start::At;
 use airmail_proto::v1::subscribe_request::Kind;
@@ -8,14 +9,7 @@ use airmail_proto::v1::subscribe_request::Kind;
 #[tokio::test]
 async fn plain_messages_come_without_payloads_on_a_stream_that_asks_for_none_and_in_a_history() {
     let node = Node::in_memory().await;
-    let request = v1::PublishOneRequest {
-        namespace: String::new(),
-        message: Some(v1::Message {
-            ttl_ms: Some(3_600_000),
-            ..message("t", "not sent")
-        }),
-    };
-    node.client().publish_one(request).await.unwrap();
+    publish(&node, "not sent", Some(3_600_000)).await;
     let mut subscriber = node.subscriber().await;
     subscriber.greet().await;
     let add = v1::Add {

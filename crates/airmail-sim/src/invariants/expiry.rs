@@ -4,8 +4,8 @@
 //! The clock of a log is that of the machine that has it, which may be wrong. By how much an ack shows: it was appended
 //! before it was acknowledged. So the clock is known from below, by a little: it goes on as the wall clock does, and
 //! where that is set back by itself, a hundredth slower, until its process ends. No log's clock goes faster than time
-//! where the run has one machine; so what was published not so long ago cannot have expired. Where times may go back,
-//! nothing is said.
+//! where the run has one machine; so what was published not so long ago cannot have expired, and it is the wall clock
+//! while that is not set back. Where times may go back, nothing is said.
 
 use super::{Checked, Violation};
 use crate::entropy::Entropy;
@@ -155,11 +155,16 @@ impl Expiry {
     /// Whether a message that was not given may have expired.
     #[must_use]
     pub fn excuses(&self, entry: &Entry) -> bool {
-        let Some(ttl_ms) = entry.ttl_ms else {
+        let (Some(ttl_ms), Some(acked)) = (entry.ttl_ms, entry.acked) else {
             return false;
         };
+        if self.is_astray || !self.is_exact {
+            return true;
+        }
         let lived = self.now.mono.since(entry.published) + EARLY;
-        self.is_astray || !self.is_exact || lived >= Duration::from_millis(ttl_ms.into())
+        let clock = self.now.wall.0.saturating_add(EARLY.as_micros() as i64);
+        lived >= Duration::from_millis(ttl_ms.into())
+            && (self.is_set_back || expired(AppendTime(clock), acked.appended, ttl_ms))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// A node whose clock is wrong by what the file says.
-fn start(data: &Path, file: &Path) -> Node {
+pub(crate) fn start(data: &Path, file: &Path) -> Node {
     let file = file.to_str().unwrap();
     Node::start_with(data, &["--clock-offset-file", file])
 }
@@ -29,7 +29,8 @@ fn retention_is_applied(node: &Node) {
     });
 }
 
-fn held(node: &Node) -> bool {
+/// Whether it holds a jump of its clock.
+pub(crate) fn held(node: &Node) -> bool {
     node::metric(&node.http, "airmail_clock_held") == Some(1.0)
 }
 

@@ -5,7 +5,7 @@ use crate::cluster::{gateway, subscribed, tower};
 use crate::subscriber::Subscriber;
 use airmail_testkit::node::{Node, wait_until};
 #[cfg(feature = "test-switches")]
-use {airmail_testkit::node::metric, std::fs, std::path::Path};
+use {crate::clock, std::fs, std::path::Path};
 
 fn publish(node: &Node, payload: &str, ttl: &str) {
     node.run(&["pub", "news", payload, "--ttl", ttl]).ok();
@@ -77,9 +77,8 @@ fn what_expires_does_so_by_the_clock_of_the_tower_whatever_a_gateways_shows() {
 #[cfg(feature = "test-switches")]
 fn set(file: &Path, offset: &str, node: &Node) {
     fs::write(file, offset).unwrap();
-    let held = if offset == "0s" { 0.0 } else { 1.0 };
     wait_until("the jump of a clock to be noticed", || {
-        metric(&node.http, "airmail_clock_held") == Some(held)
+        clock::held(node) == (offset != "0s")
     });
 }
 
@@ -117,8 +116,7 @@ fn what_is_published_while_the_clock_is_set_back_a_day_expires_in_its_time() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("offset");
     fs::write(&file, "0s").unwrap();
-    let flags = ["--clock-offset-file", file.to_str().unwrap()];
-    let node = Node::start_with(&directory.path().join("data"), &flags);
+    let node = clock::start(&directory.path().join("data"), &file);
     publish(&node, "before", "1h");
     set(&file, "-1d", &node);
     publish(&node, "short", "50ms");
