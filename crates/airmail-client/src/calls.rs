@@ -9,7 +9,7 @@ use crate::context::ClientContext;
 use crate::core::Purpose;
 use crate::nodes::Node;
 use airmail_model::{Error, ErrorCode};
-use airmail_proto::error::{error_from_status, is_told_by_a_node};
+use airmail_proto::error::{error_from_status, is_of_no_node, is_told_by_a_node};
 use std::future::Future;
 use std::time::Duration;
 use tonic::{Response, Status};
@@ -81,12 +81,13 @@ impl ClientContext {
                 Err(status) => status,
             };
             let error = error_from_status(&status);
+            let is_no_node = is_of_no_node(&error);
+            let error = self.explain(error, &node, &status);
             if !error.code().waited_for() {
                 return Err(error);
             }
-            let error = self.explain(error, &node, &status);
             self.nodes.failed(&node, &error);
-            if !repeatable && !is_certainly_not_done(&status, &error) {
+            if !repeatable && !is_no_node && !is_certainly_not_done(&status, &error) {
                 let unknown = Error::new(ErrorCode::OutcomeUnknown);
                 return Err(unknown.field(error.field_name()).value(error.found()));
             }
@@ -104,8 +105,14 @@ impl ClientContext {
         }
     }
 
-    /// Adds to a lost connection's error which node it was, and what the system said.
+    /// Adds to a lost connection's error which node it was, and what the system said. Where something answers that is no
+    /// node, though there are others or was one there before, that one is lost: its address is somebody else's now.
     pub(crate) fn explain(&self, error: Error, node: &Node, status: &Status) -> Error {
+        if is_of_no_node(&error) && self.nodes.are_known() {
+            let address = self.nodes.address(node);
+            let what = format!("{address}: {}", error.found());
+            return Error::new(ErrorCode::Disconnected).field("url").value(what);
+        }
         if error.code() != ErrorCode::Disconnected {
             return error;
         }

@@ -248,6 +248,12 @@ impl Nodes {
         u32::try_from(seeds).unwrap_or(u32::MAX)
     }
 
+    /// Tells whether a node has answered, or there are several addresses at which one may.
+    pub(crate) fn are_known(&self) -> bool {
+        let choice = &self.sides.lock().subscribing.choice;
+        choice.has_met() || choice.addresses() > 1
+    }
+
     /// Counts the addresses that there are to try, at least 1.
     pub(crate) fn addresses(&self) -> u32 {
         let addresses = self.sides.lock().subscribing.choice.addresses();

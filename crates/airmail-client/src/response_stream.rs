@@ -1,6 +1,7 @@
 //! The responses of a stream, read below tonic's codec: a delivery is used where HTTP/2 has put it,
 //! and not copied.
 
+use airmail_proto::error::NOT_GRPC;
 use airmail_proto::framing::Deframer;
 use bytes::Bytes;
 use prost::Message;
@@ -175,5 +176,5 @@ fn not_grpc(answer: http::StatusCode) -> Status {
         429 | 502..=504 => Code::Unavailable,
         _ => Code::Unknown,
     };
-    Status::new(code, format!("the answer is HTTP {answer}, not gRPC"))
+    Status::new(code, format!("{NOT_GRPC}, the answer is HTTP {answer}"))
 }

@@ -234,8 +234,19 @@ fn malformed(message: &str) -> Error {
     Error::new(code).field(field).value(what).limit(limit)
 }
 
+/// Beginning of the text of a status that was made of an HTTP response which is not gRPC's.
+pub const NOT_GRPC: &str = "grpc-status header missing";
+
+/// Whether an error says that no node has answered, but something else at its address.
+#[must_use]
+pub fn is_of_no_node(error: &Error) -> bool {
+    error.code() == ErrorCode::ProtocolUnsupported && error.field_name() == "url"
+}
+
 fn error_of_transport(status: &Status) -> Error {
-    if status.message().starts_with("grpc-status header missing") {
+    // Something on the way that is busy, or has lost the node, says so by HTTP alone, too.
+    let is_of_gateway = status.code() == Code::Unavailable;
+    if status.message().starts_with(NOT_GRPC) && !is_of_gateway {
         // An answer, but not of a gRPC server: the address is another port's.
         return Error::new(ErrorCode::ProtocolUnsupported)
             .field("url")
@@ -373,6 +384,11 @@ mod tests {
         let error = error_from_status(&Status::unimplemented(text));
         assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
         assert_eq!(error.field_name(), "url");
+        assert!(is_of_no_node(&error));
+        let text = "grpc-status header missing, mapped from HTTP status code 503";
+        let error = error_from_status(&Status::unavailable(text));
+        assert_eq!(error.code(), ErrorCode::Disconnected);
+        assert!(!is_of_no_node(&error));
     }
 
     #[test]

@@ -102,6 +102,12 @@ impl NodeChoice {
         self.seeds.len().max(1)
     }
 
+    /// Tells whether a node has answered to Hello, or was told of by one.
+    #[must_use]
+    pub fn has_met(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     /// Counts the addresses that there are to try, at least 1: all of the URL until nodes tell of others, then those
     /// and what of the URL is not known to be one of them.
     #[must_use]

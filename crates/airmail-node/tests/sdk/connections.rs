@@ -3,7 +3,9 @@
 use crate::node::{Cutter, NOBODY, Node, PATIENCE, Wire, message, numbers, stored, take};
 use airmail_client::{Client, ErrorCode, Standing, Start};
 use airmail_testkit::lasting::lasting_address;
+use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -218,5 +220,73 @@ async fn a_client_that_asks_for_nothing_at_first_is_served_when_it_does() {
     other.publish("t", "x").await.unwrap();
     one.close().await.unwrap();
     other.close().await.unwrap();
+    node.stop().await;
+}
+
+/// Something that speaks HTTP/2 and is no node: it knows nothing of whatever it is asked.
+struct Stranger {
+    address: SocketAddr,
+    serving: JoinSet<()>,
+}
+
+impl Stranger {
+    async fn at(address: &str) -> Stranger {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, axum::Router::new()).await.unwrap() });
+        Stranger { address, serving }
+    }
+
+    async fn leave(mut self) {
+        self.serving.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn where_something_else_answers_another_address_is_tried_and_the_only_one_is_told() {
+    let (node, stranger) = (Node::in_memory().await, Stranger::at("127.0.0.1:0").await);
+    let alone = Client::connect(&format!("airmail://{}", stranger.address)).await;
+    let error = alone.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ProtocolUnsupported, "{error}");
+    for seed in 0..8 {
+        let url = format!("airmail://{},{}", stranger.address, node.address);
+        let client = Client::builder()
+            .url(url)
+            .seed(seed)
+            .connect()
+            .await
+            .unwrap();
+        let mut live = client.subscribe("t").open().await.unwrap();
+        client.publish("t", "x").await.unwrap();
+        assert_eq!(take(&mut live, 1).await, ["x"]);
+        client.close().await.unwrap();
+    }
+    stranger.leave().await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_whose_address_something_else_has_for_a_while_is_waited_for() {
+    let data = tempfile::tempdir().unwrap();
+    let address = lasting_address();
+    let node = Node::on(data.path(), &address).await;
+    let client = node.client().await;
+    let mut live = client.subscribe("t").open().await.unwrap();
+    client.publish("t", "before").await.unwrap();
+    node.stop().await;
+    let stranger = Stranger::at(&address).await;
+    let meanwhile = client
+        .publisher()
+        .send(message("t", "meanwhile"))
+        .await
+        .unwrap();
+    take_some().await;
+    stranger.leave().await;
+    let node = Node::on(data.path(), &address).await;
+    meanwhile.await.unwrap();
+    client.publish("t", "after").await.unwrap();
+    assert_eq!(take(&mut live, 3).await, ["before", "meanwhile", "after"]);
+    client.close().await.unwrap();
     node.stop().await;
 }
