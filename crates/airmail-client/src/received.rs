@@ -313,8 +313,7 @@ impl MessageBatch {
 
     /// Iterates over the messages in order, each with its number in its log; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        let messages = self.received.iter_from(self.from);
-        messages.filter(|(_, record)| !self.received.is_expired(record, self.time))
+        self.received.unexpired_from(self.from, self.time)
     }
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of

@@ -140,9 +140,16 @@ impl ReceivedBatch {
     /// Iterates like [`ReceivedBatch::iter`], from a place in the batch on.
     #[must_use]
     pub fn iter_from(&self, place: u16) -> Messages<'_> {
+        self.unexpired_from(place, None)
+    }
+
+    /// Iterates over the messages from a place on that have not expired by this time, where there is one.
+    #[must_use]
+    pub fn unexpired_from(&self, place: u16, time: Option<AppendTime>) -> Messages<'_> {
         Messages {
             received: self,
             records: self.batch.iter_from(place),
+            time,
         }
     }
 }
@@ -152,6 +159,28 @@ impl ReceivedBatch {
 pub struct Messages<'a> {
     received: &'a ReceivedBatch,
     records: Records<'a>,
+    /// Those that have expired by then are left out.
+    time: Option<AppendTime>,
+}
+
+impl<'a> Messages<'a> {
+    #[inline]
+    fn next_record(&mut self) -> Option<Record<'a>> {
+        let received = self.received;
+        let wanted = |index, topic| received.is_wanted(index, topic);
+        self.records.next_where(wanted)
+    }
+
+    /// Apart from the usual case, where nothing expires: a record is too large to be handed through a test of each.
+    #[cold]
+    fn next_unexpired(&mut self) -> Option<Record<'a>> {
+        loop {
+            let record = self.next_record()?;
+            if !self.received.is_expired(&record, self.time) {
+                return Some(record);
+            }
+        }
+    }
 }
 
 impl<'a> Iterator for Messages<'a> {
@@ -159,9 +188,11 @@ impl<'a> Iterator for Messages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(Sequence, Record<'a>)> {
-        let received = self.received;
-        let wanted = |index, topic| received.is_wanted(index, topic);
-        let record = self.records.next_where(wanted)?;
-        Some((received.number(record.index), record))
+        let record = if self.time.is_none() {
+            self.next_record()
+        } else {
+            self.next_unexpired()
+        }?;
+        Some((self.received.number(record.index), record))
     }
 }
