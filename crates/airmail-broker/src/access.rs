@@ -2,6 +2,7 @@
 //! may this principal do it, and is there room for it now. Requests of mailboxes pass the first.
 
 use airmail_model::mailbox::{AccountId, QueueId};
+use airmail_model::verdict::Roles;
 use airmail_model::{Error, NamespaceId, Now, TopicHash};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,16 @@ use std::time::Duration;
 pub struct Principal {
     /// The name it is known by. Empty: anonymous, the only one until authentication is built.
     pub name: String,
+    /// Roles that its front door believes it to have. None, but where a node trusts what clients say of themselves.
+    pub roles: Roles,
+}
+
+/// Grant to somebody who may do what it asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Roles by which it gets what is addressed to some roles only. For subscriptions and looks into history; the same for
+    /// all topics of a namespace, where the newest grant to a stream counts for all of its subscriptions.
+    pub roles: Roles,
 }
 
 /// Actions that a caller may ask for.
@@ -24,7 +35,7 @@ pub enum Action {
     History(NamespaceId, TopicHash),
     /// List a namespace's topics.
     ListTopics(NamespaceId),
-    /// See, create, change or delete namespaces.
+    /// See, create, change or delete namespaces and roles.
     Administer,
     /// Ask something of mailboxes.
     Mailbox(MailboxAction),
@@ -52,26 +63,28 @@ pub enum MailboxAction {
 /// Decides who may do what. Called once for each action, by the shards and by the threads that
 /// serve mailboxes, several at a time.
 pub trait Authorizer: Send + Sync {
-    /// Whether `principal` may do `action`.
+    /// Whether `principal` may do `action`, and as who.
     ///
     /// # Errors
     /// `PERMISSION_DENIED` or `UNAUTHENTICATED`, with what was asked.
-    fn authorize(&self, principal: &Principal, action: Action) -> Result<(), Error>;
+    fn authorize(&self, principal: &Principal, action: Action) -> Result<Grant, Error>;
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
-    fn authorize(&self, principal: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, principal: &Principal, action: Action) -> Result<Grant, Error> {
         (**self).authorize(principal, action)
     }
 }
 
-/// Everyone may do everything.
+/// Everyone may do everything, with the roles that its front door believes it to have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllowAll;
 
 impl Authorizer for AllowAll {
-    fn authorize(&self, _: &Principal, _: Action) -> Result<(), Error> {
-        Ok(())
+    fn authorize(&self, principal: &Principal, _: Action) -> Result<Grant, Error> {
+        Ok(Grant {
+            roles: principal.roles.clone(),
+        })
     }
 }
 

@@ -25,7 +25,7 @@
 //! - `under_way`: log 0 is opened and read by one call at a time, and never read before it is open.
 //! - `served`: what is served is the fold of a prefix of log 0, and nothing before log 0 was read to its
 //!   end. The prefix never shrinks, and grows by what the reader gives, without a hole.
-//! - `numbers`: a namespace's number is never given twice: each new one is above all that were ever given.
+//! - `numbers`: a namespace's number is never given twice: each new one is above all that were ever given. So is a role's.
 //! - `names`: each namespace is found by its own name, and its map is its own.
 //! - `answers`: a command that was taken is answered exactly once.
 //! - `line`: a command waits only while another is under way, at most `commands_max` wait, one step
@@ -54,6 +54,7 @@ mod namespaces;
 mod orders;
 mod provisioning;
 mod retirement;
+mod roles;
 mod system_log;
 #[cfg(test)]
 mod tests;
@@ -71,6 +72,7 @@ pub(crate) use messages::{
 pub use namespaces::{Catalog, EarlierMap, EarlierState, Entry};
 use orders::Settling;
 use retirement::Emptied;
+pub use roles::RoleDirectory;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use system_log::SystemLog;

@@ -14,7 +14,8 @@
 //!   come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
-//! - What has expired is left out ([`judging`]), by the clock of its log ([`log_clock`]).
+//! - What has expired is left out, and what is for other roles than the client has ([`judging`], [`left_out`]), the
+//!   former by the clock of its log ([`log_clock`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
 //!   is no more ([`retired`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
@@ -63,6 +64,7 @@ mod command;
 mod crossing;
 mod delivery_gate;
 mod judging;
+mod left_out;
 mod listing;
 mod live;
 mod log;
@@ -274,6 +276,7 @@ impl Gateway {
                 self.sessions[key].grant(bytes);
                 self.unpark(key, out);
             }
+            Request::Roles(roles) => self.sessions[key].principal.roles = roles,
             Request::Clock { asked } => {
                 let node = self.now.mono;
                 out.reply(session, Reply::Clock { asked, node });

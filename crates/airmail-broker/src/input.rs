@@ -4,7 +4,7 @@ use crate::access::Principal;
 use airmail_log::{Call, Completion, TopicPage, TopicSeen};
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{
-    Durability, Error, LogId, Mono, Namespace, NamespaceId, Retention, StorageName,
+    Durability, Error, LogId, Mono, Namespace, NamespaceId, Retention, Role, StorageName,
 };
 
 /// A stream of one client, for its life. Never reused.
@@ -136,6 +136,16 @@ pub enum Command {
         /// Refused as `NAMESPACE_CHANGED` if it is at another version.
         based_on: Option<u64>,
     },
+    /// Creates a role.
+    CreateRole {
+        /// Its name.
+        name: String,
+    },
+    /// Deletes a role. What is addressed to it stays so, and nobody else ever has its number.
+    DeleteRole {
+        /// Its name.
+        name: String,
+    },
     /// Lists topics that hold messages, over all logs of the namespace.
     ListTopics {
         /// The namespace.
@@ -150,7 +160,9 @@ pub enum Command {
 pub enum Outcome {
     /// The namespace as created or changed; durable.
     Namespace(Namespace),
-    /// The namespace is deleted; durable.
+    /// The role as created; durable.
+    Role(Role),
+    /// The namespace or role is deleted; durable.
     Deleted,
     /// In byte order of name, each once.
     Topics {

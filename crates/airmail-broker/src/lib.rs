@@ -27,8 +27,10 @@ mod tower;
 #[cfg(test)]
 mod transcript;
 
-pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
-pub use catalog::{Catalog, Entry, LogCut, LogLosses, Progress};
+pub use access::{
+    Action, Admission, Admit, AllowAll, Authorizer, Cost, Grant, MailboxAction, Principal,
+};
+pub use catalog::{Catalog, Entry, LogCut, LogLosses, Progress, RoleDirectory};
 pub use config::{FirstNamespace, Interest, ShardConfig, SweepSettings};
 pub use engine::{Engine, TurnOutput};
 pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};

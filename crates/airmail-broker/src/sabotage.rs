@@ -51,6 +51,10 @@ pub enum Bug {
     OwnClock,
     /// The clock of a log is taken for what it was when it was asked for.
     ClockFromBelow,
+    /// A part of a batch that was made for one client serves the next one that wants the same topics, whatever its roles.
+    PartForOtherRoles,
+    /// A late subscription is given what is for other roles.
+    LateForbidden,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

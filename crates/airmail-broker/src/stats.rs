@@ -33,6 +33,8 @@ pub struct Stats {
     pub gaps_loss: u64,
     /// Messages that a subscription was not given because they had expired, each for each subscription.
     pub expired: u64,
+    /// Messages that a subscription was not given because they are for other roles, each for each subscription.
+    pub forbidden: u64,
     /// Logs that began a new life because a position lay beyond their end.
     pub renewed: u64,
     /// Times that a live subscription was detached for want of credit.
@@ -79,6 +81,7 @@ impl Default for Stats {
             gaps_retention: 0,
             gaps_loss: 0,
             expired: 0,
+            forbidden: 0,
             renewed: 0,
             detached: 0,
             rejoined: 0,
@@ -121,6 +124,7 @@ impl Stats {
             gaps_retention,
             gaps_loss,
             expired,
+            forbidden,
             renewed,
             detached,
             rejoined,
@@ -150,6 +154,7 @@ impl Stats {
             (&mut self.gaps_retention, gaps_retention),
             (&mut self.gaps_loss, gaps_loss),
             (&mut self.expired, expired),
+            (&mut self.forbidden, forbidden),
             (&mut self.renewed, renewed),
             (&mut self.detached, detached),
             (&mut self.rejoined, rejoined),

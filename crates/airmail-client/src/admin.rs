@@ -1,5 +1,7 @@
-//! Administration: creating, listing, changing and deleting namespaces; the state of a node's flow
+//! Administration: creating, listing, changing and deleting namespaces and roles; the state of a node's flow
 //! control and clock.
+
+mod roles;
 
 use crate::context::ClientContext;
 use crate::node_clock::NodeClock;
@@ -12,7 +14,7 @@ use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
 use airmail_proto::v1;
 use std::sync::Arc;
 
-/// Administers a node's namespaces.
+/// Administers a node's namespaces and roles.
 ///
 /// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
 ///

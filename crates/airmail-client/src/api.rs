@@ -41,6 +41,10 @@ calls! {
         delete_namespace(DeleteNamespaceRequest) -> v1::DeleteNamespaceResponse;
         recreate_namespace(RecreateNamespaceRequest) -> v1::Namespace;
         accept_loss(AcceptLossRequest) -> v1::Namespace;
+        create_role(CreateRoleRequest) -> v1::Role;
+        get_role(GetRoleRequest) -> v1::Role;
+        list_roles(ListRolesRequest) -> v1::ListRolesResponse;
+        delete_role(DeleteRoleRequest) -> v1::DeleteRoleResponse;
         get_flow(GetFlowRequest) -> v1::Flow;
         get_clock(GetClockRequest) -> v1::Clock;
         accept_clock(AcceptClockRequest) -> v1::Clock;

@@ -37,6 +37,7 @@ pub struct ClientBuilder {
     url: String,
     namespace: String,
     name: String,
+    roles: Vec<String>,
     place: Place,
     producer: ProducerConfig,
     subscriber: SubscriberConfig,
@@ -62,6 +63,7 @@ impl Default for ClientBuilder {
             url: DEFAULT_URL.to_owned(),
             namespace: "default".to_owned(),
             name: concat!("airmail-client-rust/", env!("CARGO_PKG_VERSION")).to_owned(),
+            roles: Vec::new(),
             place: Place {
                 host: rustix::system::uname()
                     .nodename()
@@ -103,6 +105,15 @@ impl ClientBuilder {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> ClientBuilder {
         self.name = name.into();
+        self
+    }
+
+    /// Names the roles that the client has: its subscriptions and histories are given what is addressed to one of them.
+    /// A node that does not trust what clients say of themselves (`security.trust_roles`) refuses them as
+    /// `PERMISSION_DENIED`, a role that there is not as `ROLE_NOT_FOUND`. Default: none.
+    #[must_use]
+    pub fn roles<R: Into<String>>(mut self, roles: impl IntoIterator<Item = R>) -> ClientBuilder {
+        self.roles = roles.into_iter().map(R::into).collect();
         self
     }
 
@@ -254,6 +265,7 @@ impl ClientBuilder {
             clock,
             client_name: self.name,
             namespace: self.namespace.into(),
+            roles: self.roles,
             producer,
             subscriber,
             connect_timeout: self.connect_timeout,

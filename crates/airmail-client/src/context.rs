@@ -22,6 +22,8 @@ pub(crate) struct ClientContext {
     pub(crate) client_name: String,
     /// Namespace of every call that names none.
     pub(crate) namespace: Arc<str>,
+    /// Names of the roles that it says it has.
+    pub(crate) roles: Vec<String>,
     pub(crate) producer: ProducerConfig,
     pub(crate) subscriber: SubscriberConfig,
     pub(crate) connect_timeout: Duration,

@@ -245,6 +245,7 @@ impl History {
             batches: true,
             tell_expired: self.tell_expired,
             headers_only: self.headers_only,
+            roles: self.shared.roles.clone(),
         };
         self.asked = self.shared.mono();
         self.node_clock = ClockBound::default();

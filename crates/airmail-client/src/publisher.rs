@@ -23,7 +23,7 @@ use crate::core::MessageRef;
 use crate::named_topic::topic_name;
 use accumulator::{Accumulator, Submission, WaitToSubmit};
 use airmail_model::batch::AttributeValue;
-use airmail_model::{Error, ErrorCode, Message, TopicName};
+use airmail_model::{Error, ErrorCode, Message, RoleId, TopicName};
 use bytes::Bytes;
 use client_ended::ClientEnded;
 use std::future::IntoFuture;
@@ -63,6 +63,7 @@ impl Publisher {
             payload: payload.into(),
             attributes: Vec::new(),
             ttl: None,
+            audience: Vec::new(),
         }
     }
 
@@ -151,6 +152,7 @@ pub struct Publish {
     payload: Bytes,
     attributes: Vec<(String, AttributeValue)>,
     ttl: Option<Duration>,
+    audience: Vec<RoleId>,
 }
 
 impl Publish {
@@ -172,6 +174,13 @@ impl Publish {
         self.ttl = Some(ttl);
         self
     }
+
+    /// Has it given only to who has one of these roles ([`Admin::role`](crate::Admin::role) finds their numbers), at most
+    /// 255. Default: to everybody.
+    pub fn for_roles(mut self, roles: impl IntoIterator<Item = RoleId>) -> Publish {
+        self.audience.extend(roles);
+        self
+    }
 }
 
 impl IntoFuture for Publish {
@@ -183,6 +192,7 @@ impl IntoFuture for Publish {
             let mut message = Message::new(topic_name(&self.topic)?, self.payload);
             message.attributes = self.attributes;
             message.ttl_ms = self.ttl.map(ttl_ms).transpose()?;
+            message.audience = self.audience;
             self.publisher.send(message).await?.await
         })
     }

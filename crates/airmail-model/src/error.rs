@@ -176,6 +176,8 @@ error_table! {
     Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log, or takes what is asked; nothing was done";
     Unavailable = 48, "UNAVAILABLE", Unavailable, true, "the node that has the log cannot be reached; nothing was stored";
     LogSuspended = 51, "LOG_SUSPENDED", FailedPrecondition, false, "the log has stopped: its storage has lost something of it, and an operator has to decide";
+    RoleNotFound = 52, "ROLE_NOT_FOUND", NotFound, false, "there is no such role";
+    RoleExists = 53, "ROLE_EXISTS", AlreadyExists, false, "a role of this name exists";
     32, "INTERNAL_ERROR" => Internal;
 }
 

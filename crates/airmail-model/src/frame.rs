@@ -24,6 +24,7 @@ use crate::id::{Extent, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHa
 use crate::map::LogMap;
 use crate::position::{LogPosition, Position};
 use crate::time::{AppendTime, Mono};
+use crate::verdict::Roles;
 use smallvec::SmallVec;
 
 /// A publish, by the number its stream gave it.
@@ -84,6 +85,8 @@ pub enum Request {
         /// Bytes that are added to the present credit.
         bytes: u32,
     },
+    /// The client is believed to have these roles from here on. Its front door says so, and no client by itself.
+    Roles(Roles),
     /// Tell what the node's monotone clock shows. Answered by [`Reply::Clock`], in the order of the requests.
     Clock {
         /// Comes back with the answer: when it was asked, by the client's clock.

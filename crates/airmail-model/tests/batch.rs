@@ -367,8 +367,8 @@ proptest! {
         prop_assert_eq!(&slice, &batch.slice_of(&places).unwrap());
         // Other reserved parts are refused before it is looked at.
         let plain = messages.iter().all(|message| {
-            let Message { key, deliver_at, version, audience, .. } = message;
-            key.is_none() && deliver_at.is_none() && version.is_none() && audience.is_empty()
+            let Message { key, deliver_at, version, .. } = message;
+            key.is_none() && deliver_at.is_none() && version.is_none()
         });
         let is_so = header == by_records;
         match Batch::check(bytes, &LIMITS) {

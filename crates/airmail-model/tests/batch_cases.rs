@@ -103,10 +103,6 @@ fn a_reserved_field_is_refused_by_name() {
         with(|message| message.version = Some(0)),
         reserved("version")
     );
-    assert_eq!(
-        with(|message| message.audience = vec![RoleId(1)]),
-        reserved("audience")
-    );
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub struct Config {
     pub advertised: String,
     /// Whether listeners may be beyond loopback, where anyone who reaches them may do everything.
     pub allow_anyone: bool,
+    /// Whether clients are believed to have the roles that they name. Only where the listener is on loopback.
+    pub trust_roles: bool,
     /// Connections at once.
     pub connections: u32,
     /// Time that a connection may take to make its first request.
@@ -124,6 +126,7 @@ impl Default for Config {
             listen: "127.0.0.1:7400".into(),
             advertised: String::new(),
             allow_anyone: false,
+            trust_roles: false,
             connections: 10_000,
             begin: Span(Duration::from_secs(10)),
             keep_alive: Span(Duration::from_secs(20)),

@@ -14,17 +14,20 @@ pub(crate) mod http;
 mod session;
 
 pub use error::{
-    NamespaceNotFound, PublishRefusal, SessionError, SubscribeRefusal, Unavailable, WrongRole,
+    NamespaceNotFound, PublishRefusal, RolesNotBelieved, SessionError, SubscribeRefusal,
+    Unavailable, WrongRole,
 };
 pub(crate) use session::{AfterRequests, RequestSource};
 pub use session::{SessionEvents, SessionHandle, SessionRequests};
 
-use crate::config::cluster::Roles;
+use crate::config::Config;
+use crate::config::cluster::Roles as NodeRoles;
 use crate::metrics::Metrics;
 use crate::shard_handle::ShardHandle;
 use crate::shards::Shards;
 use airmail_model::batch::batches_by_log;
-use airmail_model::frame::NamedMap;
+use airmail_model::frame::{Hello, NamedMap};
+use airmail_model::verdict::Roles;
 use airmail_model::{
     Batch, Checked, Error, Limits, MapEpoch, Message, Mono, NamespaceId, TopicHash, TopicName,
 };
@@ -40,6 +43,8 @@ pub struct FrontDoor {
     metrics: Arc<Metrics>,
     /// Connections and sessions, which a stop waits for.
     tasks: TaskTracker,
+    /// Clients are believed to have the roles that they name.
+    trusts_roles: bool,
 }
 
 impl fmt::Debug for FrontDoor {
@@ -50,12 +55,18 @@ impl fmt::Debug for FrontDoor {
 
 impl FrontDoor {
     /// A door to the shard `handle` of all `shards`.
-    pub(crate) fn new(handle: ShardHandle, shards: Shards, metrics: Arc<Metrics>) -> FrontDoor {
+    pub(crate) fn new(
+        handle: &ShardHandle,
+        shards: &Shards,
+        config: &Config,
+        metrics: &Arc<Metrics>,
+    ) -> FrontDoor {
         FrontDoor {
-            handle,
-            shards,
-            metrics,
+            handle: handle.clone(),
+            shards: shards.clone(),
+            metrics: Arc::clone(metrics),
             tasks: TaskTracker::new(),
+            trusts_roles: config.trust_roles,
         }
     }
 
@@ -111,7 +122,7 @@ impl FrontDoor {
         self.has_role("copilot", |roles| roles.copilot)
     }
 
-    fn has_role(&self, needed: &'static str, has: fn(Roles) -> bool) -> Result<(), WrongRole> {
+    fn has_role(&self, needed: &'static str, has: fn(NodeRoles) -> bool) -> Result<(), WrongRole> {
         let roles = self.handle.roles();
         if has(roles) {
             Ok(())
@@ -132,6 +143,33 @@ impl FrontDoor {
         TopicName::check(topic, self.limits()).map_err(SubscribeRefusal::Unacceptable)?;
         let id = self.handle.namespace(namespace)?.namespace.id;
         Ok((id, TopicName::hash_of(id, topic)))
+    }
+
+    /// The roles that a client is believed to have which names these.
+    ///
+    /// # Errors
+    /// [`RolesNotBelieved`] if it names any, and the node does not trust it or does not know one.
+    pub fn believed(&self, roles: &[String]) -> Result<Roles, RolesNotBelieved> {
+        let Some(first) = roles.first() else {
+            // Input: a client that says nothing of roles.
+            return Ok(Roles::NONE);
+        };
+        if !self.trusts_roles {
+            let role = first.clone();
+            return Err(RolesNotBelieved::NotTrusted { role });
+        }
+        if roles.len() > Hello::ROLES_MAX {
+            let roles = roles.len();
+            return Err(RolesNotBelieved::TooMany { roles });
+        }
+        let catalog = self.handle.catalog();
+        let known = catalog.roles();
+        let found = roles.iter().map(|role| {
+            let missing = || RolesNotBelieved::NotFound { role: role.clone() };
+            known.find(role).ok_or_else(missing)
+        });
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        Ok(Roles::of(found))
     }
 
     /// The number of a namespace; the empty name is `default`.

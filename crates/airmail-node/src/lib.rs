@@ -47,8 +47,8 @@ pub mod wrong_clock;
 
 pub use frontdoor::http::same_origin;
 pub use frontdoor::{
-    FrontDoor, NamespaceNotFound, PublishRefusal, SessionError, SessionEvents, SessionHandle,
-    SessionRequests, SubscribeRefusal, Unavailable, WrongRole,
+    FrontDoor, NamespaceNotFound, PublishRefusal, RolesNotBelieved, SessionError, SessionEvents,
+    SessionHandle, SessionRequests, SubscribeRefusal, Unavailable, WrongRole,
 };
 pub use running::Running;
 pub use send_queue::{Event, NotAdded};

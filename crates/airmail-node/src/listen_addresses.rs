@@ -9,6 +9,9 @@ use crate::config::hosts::is_loopback;
 use airmail_model::{Error, ErrorCode};
 use std::net::SocketAddr;
 
+/// The setting that says where clients come in.
+const CLIENTS: &str = "listen.address";
+
 /// A listener of the node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Door {
@@ -33,6 +36,13 @@ impl Door {
 /// `INVALID_ARGUMENT` for one beyond loopback, where not anyone may come.
 pub(super) fn allow(doors: &[Door], config: &Config) -> Result<(), Error> {
     let open: Vec<&Door> = doors.iter().filter(|door| door.is_open()).collect();
+    let clients = open.iter().find(|door| door.setting == CLIENTS);
+    if let (true, Some(door)) = (config.trust_roles, clients) {
+        return Err(Error::new(ErrorCode::InvalidArgument)
+            .field(door.setting)
+            .value(door.address)
+            .limit("a loopback address, with security.trust_roles"));
+    }
     match (config.allow_anyone, open.first()) {
         (false, None) => {}
         (false, Some(door)) => {
@@ -103,5 +113,24 @@ mod tests {
             assert!(error.expected().contains("listen.allow_anyone"));
             assert_eq!(allowed(address, true), Ok(()), "{address}");
         }
+    }
+
+    #[test]
+    fn clients_from_beyond_loopback_are_never_believed_to_have_the_roles_that_they_name() {
+        let config = Config {
+            allow_anyone: true,
+            trust_roles: true,
+            ..Config::default()
+        };
+        let clients = |address: &str| Door {
+            name: "grpc",
+            setting: CLIENTS,
+            address: address.parse().unwrap(),
+        };
+        assert_eq!(allow(&[clients("127.0.0.1:1")], &config), Ok(()));
+        let error = allow(&[clients("0.0.0.0:1")], &config).unwrap_err();
+        let facts = (error.field_name(), error.found());
+        assert_eq!(facts, ("listen.address", "0.0.0.0:1"));
+        assert!(error.expected().contains("security.trust_roles"));
     }
 }

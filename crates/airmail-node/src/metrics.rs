@@ -103,6 +103,11 @@ const COUNTERS: &[Reading] = &[
         |s| s.expired,
     ),
     (
+        "airmail_forbidden",
+        "Messages that a subscription was not given because they are for other roles",
+        |s| s.forbidden,
+    ),
+    (
         "airmail_detached",
         "Times that a live subscription was detached",
         |s| s.detached,

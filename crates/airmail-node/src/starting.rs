@@ -63,7 +63,7 @@ pub(crate) async fn start(mut options: NodeOptions) -> Result<Running, StartErro
     metrics.mailbox.watch(mailboxes.mailboxes());
     let standing = storage.standing.filter(|_| mailboxes.in_data_directory());
     let services = |handle: &ShardHandle| Services {
-        door: FrontDoor::new(handle.clone(), shards.clone(), Arc::clone(&metrics)),
+        door: FrontDoor::new(handle, &shards, &config, &metrics),
         cluster: view.clone(),
         mailboxes: mailboxes.mailboxes(),
         mailbox_standing: standing.clone(),

@@ -25,6 +25,11 @@ pub struct ClientHello {
     /// For logs: the client's name and version.
     #[prost(string, tag = "7")]
     pub client: ::prost::alloc::string::String,
+    /// Names of roles that the client says it has, at most 255: what is addressed to some roles only is given to who has one
+    /// of them. PERMISSION_DENIED by a node that does not trust what clients say (security.trust_roles). With the feature
+    /// "roles", so that a node that knows nothing of roles refuses it.
+    #[prost(string, repeated, tag = "8")]
+    pub roles: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerHello {
@@ -201,6 +206,9 @@ pub struct Message {
     /// Milliseconds after its append time from which on it is given to nobody, at least 1. Absent: it never expires.
     #[prost(uint32, optional, tag = "6")]
     pub ttl_ms: ::core::option::Option<u32>,
+    /// Numbers of the roles that it is for, at most 255. Empty: it is for everybody.
+    #[prost(uint32, repeated, tag = "9")]
+    pub audience: ::prost::alloc::vec::Vec<u32>,
     /// Reserved, refused as UNIMPLEMENTED where set:
     #[prost(enumeration = "Lane", tag = "4")]
     pub lane: i32,
@@ -210,8 +218,6 @@ pub struct Message {
     pub deliver_at_us: ::core::option::Option<i64>,
     #[prost(uint64, optional, tag = "8")]
     pub version: ::core::option::Option<u64>,
-    #[prost(uint32, repeated, tag = "9")]
-    pub audience: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Messages {
@@ -716,6 +722,9 @@ pub struct HistoryRequest {
     /// Without payloads.
     #[prost(bool, tag = "8")]
     pub headers_only: bool,
+    /// As in ClientHello.
+    #[prost(string, repeated, tag = "9")]
+    pub roles: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistoryResponse {
@@ -891,6 +900,40 @@ pub struct DeleteNamespaceRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteNamespaceResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Role {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Never given again.
+    #[prost(uint32, tag = "2")]
+    pub id: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateRoleRequest {
+    /// 1 to 255 bytes, no control characters.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetRoleRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRolesRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRolesResponse {
+    /// In byte order of name.
+    #[prost(message, repeated, tag = "1")]
+    pub roles: ::prost::alloc::vec::Vec<Role>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRoleRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteRoleResponse {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetFlowRequest {}
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1702,6 +1745,95 @@ pub mod admin_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("airmail.v1.Admin", "AcceptLoss"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Roles, for what is addressed to some only (Message.audience). INVALID_ARGUMENT beyond 65,536 of them.
+        pub async fn create_role(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateRoleRequest>,
+        ) -> std::result::Result<tonic::Response<super::Role>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/CreateRole",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "CreateRole"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn get_role(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetRoleRequest>,
+        ) -> std::result::Result<tonic::Response<super::Role>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/airmail.v1.Admin/GetRole");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("airmail.v1.Admin", "GetRole"));
+            self.inner.unary(req, path, codec).await
+        }
+        pub async fn list_roles(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRolesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRolesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/ListRoles",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "ListRoles"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What is addressed to it stays so, and its number is never given again.
+        pub async fn delete_role(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteRoleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteRoleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/DeleteRole",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "DeleteRole"));
             self.inner.unary(req, path, codec).await
         }
         /// How many messages and deliveries may be in flight, and what was decided about it.

@@ -3,7 +3,7 @@
 //! A map travels as runs of slots with one owner: a namespace of one log is one run.
 
 use crate::v1;
-use airmail_model::frame::{NODES_TOLD_MAX, NamedMap, News, Nodes, ServingNode, Welcome};
+use airmail_model::frame::{Hello, NODES_TOLD_MAX, NamedMap, News, Nodes, ServingNode, Welcome};
 use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, NamespaceId, map};
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub fn check_client_hello(hello: &v1::ClientHello) -> Result<u32, Error> {
             .value(format!("{low} to {high}"))
             .limit(format!("{PROTOCOL_MIN} to {PROTOCOL_MAX}")));
     }
-    if let Some(feature) = hello.features.first() {
+    let unknown = |feature: &&String| *feature != Hello::FEATURE_ROLES;
+    if let Some(feature) = hello.features.iter().find(unknown) {
         return Err(Error::unimplemented("features").value(feature));
     }
     if !hello.token.is_empty() {

@@ -8,7 +8,7 @@ use airmail_model::batch::{AttributeValue, TopicEntry, batches_by_log};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Extent, Incarnation, Lane, Limits, LogId,
-    LogIndex, LogMap, MapEpoch, Message, Position, Sequence, TopicName,
+    LogIndex, LogMap, MapEpoch, Message, Position, RoleId, Sequence, TopicName,
 };
 
 /// A message to be published, from its message.
@@ -36,7 +36,7 @@ pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Messa
         ttl_ms: message.ttl_ms,
         deliver_at: None,
         version: None,
-        audience: Vec::new(),
+        audience: message.audience.into_iter().map(RoleId).collect(),
     })
 }
 
@@ -46,7 +46,6 @@ fn refuse_reserved(message: &v1::Message) -> Result<(), Error> {
         ("key", message.key.is_some()),
         ("deliver_at_us", message.deliver_at_us.is_some()),
         ("version", message.version.is_some()),
-        ("audience", !message.audience.is_empty()),
     ];
     match reserved.into_iter().find(|(_, used)| *used) {
         Some((field, _)) => Err(Error::unimplemented(field)),

@@ -2,7 +2,9 @@
 
 use crate::message::{MessageId, payload};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
-use airmail_model::{Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, TopicName};
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, RoleId, TopicName,
+};
 
 /// A message of a batch to be.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Part {
     pub filler: u32,
     /// Milliseconds after its append time when it expires.
     pub ttl_ms: Option<u32>,
+    /// The roles that it is for; none: everybody.
+    pub audience: Vec<RoleId>,
 }
 
 /// A topic's name, by its number.
@@ -29,6 +33,7 @@ pub fn topic_name(number: u64) -> TopicName {
 pub fn message(part: &Part) -> Message {
     Message {
         ttl_ms: part.ttl_ms,
+        audience: part.audience.clone(),
         ..Message::new(part.topic.clone(), payload(part.id, part.filler))
     }
 }

@@ -128,6 +128,7 @@ kinds! {
     #[World] HistoryNumber = "history until a number",
     #[World] HistoryDone = "history complete",
     #[World] PublishedExpiring = "message published that expires",
+    #[World] PublishedRestricted = "message published for some roles",
     #[World] ExpiredAtNode = "message told as expired by the node",
     #[World] ExpiredAtClient = "message found expired by the client",
     #[World] Unsubscribed = "unsubscribed",

@@ -1,6 +1,7 @@
 //! Invariants of every run. One invariant a file, named after the guarantee of the design that it
 //! stands for; each defines its violation, and nothing else does.
 
+pub mod audience;
 pub mod bounded;
 pub mod complete;
 pub mod durable_first;

@@ -1,12 +1,13 @@
 //! The oracle: every message of the run, the answers that publishers and readers got about it, and
 //! the losses that a fault excuses.
 
+use crate::invariants::audience::Audiences;
 use crate::invariants::expiry::Expiry;
 use crate::invariants::numbers::Numbers;
 use crate::invariants::{Checked, Violation};
 use crate::lines::Lines;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Incarnation, LogId, Mono, Sequence, Synced, TopicHash};
+use airmail_model::{AppendTime, Incarnation, LogId, Mono, RoleId, Sequence, Synced, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts known of one message.
@@ -31,6 +32,8 @@ pub struct Entry {
     pub refused: bool,
     /// Milliseconds after its append time when it expires.
     pub ttl_ms: Option<u32>,
+    /// The roles that it is for; none: everybody.
+    pub audience: Vec<RoleId>,
     /// When it was published.
     pub published: Mono,
 }
@@ -79,6 +82,8 @@ pub struct Ledger {
     pub acks_outlive: bool,
     /// The end of a log that is told may be one that was.
     pub old_ends: bool,
+    /// Facts by which audiences are judged.
+    pub audiences: Audiences,
     /// Facts by which expiry is judged.
     pub expiry: Expiry,
     /// Logs that somebody has harmed from outside.
@@ -120,6 +125,7 @@ impl Ledger {
             reborn: false,
             refused: false,
             ttl_ms: self.expiry.ttl_ms(id, log.namespace),
+            audience: self.audiences.of_message(id, log.namespace),
             published: self.expiry.now().mono,
         };
         self.entries.insert(id, entry);

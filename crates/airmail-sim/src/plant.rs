@@ -86,6 +86,10 @@ pub enum Plant {
     OwnClock,
     /// [`BrokerBug::ClockFromBelow`].
     ClockFromBelow,
+    /// [`BrokerBug::PartForOtherRoles`].
+    PartForOtherRoles,
+    /// [`BrokerBug::LateForbidden`].
+    LateForbidden,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -170,6 +174,8 @@ impl Plant {
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice
+            | Plant::PartForOtherRoles
+            | Plant::LateForbidden
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -271,6 +277,8 @@ impl Plant {
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
             Plant::OwnClock | Plant::ClockFromBelow | Plant::NotJudgedAgain => &["expiry: "],
+            Plant::PartForOtherRoles => &["audience: ", "G2"],
+            Plant::LateForbidden => &["audience: "],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -331,6 +339,8 @@ impl Plant {
             Plant::TakenBeforeSealed => BrokerBug::TakenBeforeSealed,
             Plant::OwnClock => BrokerBug::OwnClock,
             Plant::ClockFromBelow => BrokerBug::ClockFromBelow,
+            Plant::PartForOtherRoles => BrokerBug::PartForOtherRoles,
+            Plant::LateForbidden => BrokerBug::LateForbidden,
             _ => return None,
         })
     }

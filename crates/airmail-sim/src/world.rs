@@ -35,6 +35,7 @@ mod wire;
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
+use crate::invariants::audience::Audiences;
 use crate::invariants::bounded::Budget;
 use crate::invariants::expiry::Expiry;
 use crate::invariants::{Checked, Violation};
@@ -184,6 +185,7 @@ impl World {
         let old_leaders = cluster.kafka().map(|kafka| kafka.has_old_leaders());
         evidence.ledger.old_ends = old_leaders == Some(true);
         let shape = Shape::of(&mut chance);
+        let audiences = Audiences::new(seed);
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &cluster, &mut chance))
             .collect();
@@ -191,12 +193,10 @@ impl World {
             .map(|number| Publisher::new(number, plant, &mut chance))
             .collect();
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
-            .map(|number| Client::new(number, plant, &mut chance))
+            .map(|number| Client::new(number, plant, &audiences, &mut chance))
             .collect();
-        evidence.ledger.expiry = Expiry::new(seed);
-        evidence.ledger.expiry.pass(START);
-        evidence.ledger.expiry.is_astray = is_of_writers;
-        evidence.ledger.expiry.is_exact = cluster.shards() == 1;
+        evidence.ledger.audiences = audiences;
+        evidence.ledger.expiry = expiry(seed, &cluster, is_of_writers);
         World {
             clock_chance: Entropy::new(seed ^ 0xc10c),
             chance,
@@ -283,6 +283,15 @@ impl World {
         self.after_restore();
         Ok(())
     }
+}
+
+/// The facts by which expiry is judged in a run that begins.
+fn expiry(seed: u64, cluster: &Cluster, is_of_writers: bool) -> Expiry {
+    let mut expiry = Expiry::new(seed);
+    expiry.pass(START);
+    expiry.is_astray = is_of_writers;
+    expiry.is_exact = cluster.shards() == 1;
+    expiry
 }
 
 /// The nodes of a run.

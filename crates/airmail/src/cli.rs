@@ -5,7 +5,7 @@
 
 use crate::commands::{
     bench, check, clock, cluster, collect, context, flow, history, kafka, lines, mailbox,
-    namespace, plan, publish, serve, subscribe, target, topics,
+    namespace, plan, publish, role, serve, subscribe, target, topics,
 };
 use airmail_node::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -92,6 +92,8 @@ pub enum Command {
     Topics(Asking<topics::TopicsArgs>),
     /// Create, list, show, change and delete namespaces.
     Namespace(Asking<namespace::NamespaceArgs>),
+    /// Create, list and delete roles, which messages are addressed to.
+    Role(Asking<role::RoleArgs>),
     /// Put messages in queues and take them out, each for one reader.
     Mailbox(Asking<mailbox::MailboxArgs>),
     /// Keep several nodes' addresses under names.
@@ -188,6 +190,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::History(asking) => ask(history::run, asking, options),
         Command::Topics(asking) => ask(topics::run, asking, options),
         Command::Namespace(asking) => ask(namespace::run, asking, options),
+        Command::Role(asking) => ask(role::run, asking, options),
         Command::Mailbox(asking) => ask(mailbox::run, asking, options),
         Command::Flow(asking) => ask(flow::run, asking, options),
         Command::Clock(asking) => ask(clock::run, asking, options),
@@ -210,6 +213,7 @@ impl Command {
             | Command::History(_)
             | Command::Topics(_)
             | Command::Namespace(_)
+            | Command::Role(_)
             | Command::Mailbox(_)
             | Command::Flow(_)
             | Command::Clock(_)

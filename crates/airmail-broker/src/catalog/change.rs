@@ -1,8 +1,8 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 to 6), kind u8, namespace id
-//! u32, then
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 7), kind u8, the number of a namespace
+//! (from 11 on: of a role) u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
 //!   bytes), and in version 4 its provisions (length u8, bytes)
 //! - 2 update: based on u64, settings
@@ -15,11 +15,13 @@
 //!   where it was cut u64 (0: all is lost), where it ended u64
 //! - 9 truncate, in version 6: a log, the count of its cuts with this one u32, where it was cut u64
 //! - 10 recreate, in version 6: based on u64, provisions (length u8, bytes)
+//! - 11 create a role, in version 7: name (length u8, bytes)
+//! - 12 delete a role, in version 7: nothing more
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
 //! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
 //! name, a version 4 only of one for which the storage has provisioned, a version 5 only of what moves have brought, a
-//! version 6 only of what losses have.
+//! version 6 only of what losses have, a version 7 only of roles.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -27,14 +29,15 @@
 //! member reads the version; a node is its only member so far. A node that meets a raise to a version which
 //! it does not know stops folding as if it knew: log 0 is torn for it (`system_log.rs`).
 
+mod reader;
+
 use airmail_log::LogLoss;
 use airmail_model::batch::BatchTarget;
-use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Durability, Error, Incarnation, Lane, Limits, LogId, LogIndex,
-    MapEpoch, Message, Namespace, NamespaceId, NamespaceSpec, Provisions, Retention, Sequence,
-    StorageName, Synced, TopicName, Wall, bug,
+    Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, NamespaceId,
+    NamespaceSpec, Provisions, Retention, RoleId, Sequence, StorageName, TopicName, Wall, bug,
 };
+use reader::Reader;
 
 /// Version of commands whose settings have one copy.
 const ONE_COPY: u8 = 1;
@@ -48,6 +51,8 @@ const PROVISIONS: u8 = 4;
 const MOVES: u8 = 5;
 /// Version of losses, and of what is decided about them.
 const LOSSES: u8 = 6;
+/// Version of roles.
+const ROLES: u8 = 7;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
@@ -58,10 +63,12 @@ const RETIRED: u8 = 7;
 const SUSPEND: u8 = 8;
 const TRUNCATE: u8 = 9;
 const RECREATE: u8 = 10;
+const CREATE_ROLE: u8 = 11;
+const DELETE_ROLE: u8 = 12;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = LOSSES;
+pub(super) const LAST_VERSION: u8 = ROLES;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -125,10 +132,14 @@ pub(super) enum Change {
         /// Provisions that its storage has made for it beforehand.
         provisions: Provisions,
     },
+    /// There is to be a role of this number and name. Void unless both are free.
+    CreateRole { id: RoleId, name: String },
+    /// A role is to be no more. What is addressed to it stays so.
+    DeleteRole { id: RoleId },
 }
 
 impl Change {
-    /// The namespace that it is about.
+    /// The namespace that it is about; log 0's own for what is about none.
     pub(super) fn id(&self) -> NamespaceId {
         match self {
             Change::Create { id, .. }
@@ -139,13 +150,24 @@ impl Change {
             | Change::Retired { id, .. }
             | Change::Recreate { id, .. } => *id,
             Change::Suspend { log, .. } | Change::Truncate { log, .. } => log.namespace,
-            Change::Raise { .. } => LogId::SYSTEM.namespace,
+            Change::Raise { .. } | Change::CreateRole { .. } | Change::DeleteRole { .. } => {
+                LogId::SYSTEM.namespace
+            }
+        }
+    }
+
+    /// The number that it is about, as it is written.
+    fn number(&self) -> u32 {
+        match self {
+            Change::CreateRole { id, .. } | Change::DeleteRole { id } => id.0,
+            other => other.id().0,
         }
     }
 
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::CreateRole { .. } | Change::DeleteRole { .. } => ROLES,
             Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => LOSSES,
             Change::Move { .. }
             | Change::Retired { .. }
@@ -177,10 +199,12 @@ impl Change {
             Change::Suspend { .. } => SUSPEND,
             Change::Truncate { .. } => TRUNCATE,
             Change::Recreate { .. } => RECREATE,
+            Change::CreateRole { .. } => CREATE_ROLE,
+            Change::DeleteRole { .. } => DELETE_ROLE,
         };
         let version = self.version();
         let mut out = vec![version, kind];
-        out.extend(self.id().0.to_le_bytes());
+        out.extend(self.number().to_le_bytes());
         match self {
             Change::Create {
                 name,
@@ -208,6 +232,8 @@ impl Change {
                 settings(&mut out, version, *durability, *retention);
             }
             Change::Delete { based_on, .. } => out.extend(based_on.to_le_bytes()),
+            Change::CreateRole { name, .. } => counted(&mut out, name.as_bytes()),
+            Change::DeleteRole { .. } => {}
             Change::Purged { epoch, .. } => {
                 out.extend(epoch.iter().flat_map(|epoch| epoch.0.to_le_bytes()));
             }
@@ -264,7 +290,7 @@ impl Change {
     /// Reads what `encode` wrote; `None` for anything else, such as a later version's command or a
     /// namespace that no node of this version would have made.
     pub(super) fn decode(bytes: &[u8]) -> Option<Change> {
-        let mut from = Reader(bytes);
+        let mut from = Reader::new(bytes);
         let version = from.u8()?;
         if !(FIRST_VERSION..=LAST_VERSION).contains(&version) {
             return None;
@@ -302,13 +328,8 @@ impl Change {
             },
             RETIRED => {
                 let epoch = from.epoch()?;
-                let logs = u16::from_le_bytes(from.take()?);
-                let ends = (0..logs).map(|_| from.take().map(u64::from_le_bytes).map(Sequence));
-                Change::Retired {
-                    id,
-                    epoch,
-                    ends: ends.collect::<Option<_>>()?,
-                }
+                let ends = from.ends()?;
+                Change::Retired { id, epoch, ends }
             }
             SUSPEND => Change::Suspend {
                 log: from.log(id)?,
@@ -324,6 +345,11 @@ impl Change {
                 based_on: u64::from_le_bytes(from.take()?),
                 provisions: Provisions::new(from.bytes()?)?,
             },
+            CREATE_ROLE => Change::CreateRole {
+                id: RoleId(id.0),
+                name: from.role_name()?,
+            },
+            DELETE_ROLE => Change::DeleteRole { id: RoleId(id.0) },
             RAISE if id == LogId::SYSTEM.namespace => Change::Raise {
                 version: from.u8()?,
             },
@@ -331,7 +357,7 @@ impl Change {
         };
         // What says it in a later version than it needs is no command: nodes that know no later one would not
         // read it.
-        (from.0.is_empty() && change.version() == version).then_some(change)
+        (from.is_at_end() && change.version() == version).then_some(change)
     }
 
     /// The control batch that carries it; behind a raise, if log 0 was raised to `raised` only.
@@ -380,113 +406,6 @@ fn log_in(out: &mut Vec<u8>, log: LogId) {
 fn counted(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));
     out.extend(bytes.iter().take(usize::from(u8::MAX)));
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.u8()?);
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.bytes()?).ok()
-    }
-
-    /// A create in this version.
-    fn create(&mut self, id: NamespaceId, version: u8) -> Option<Change> {
-        let logs = u16::from_le_bytes(self.take()?);
-        let (durability, retention) = self.settings(version)?;
-        let name = self.text()?;
-        let storage = match version {
-            PROVISIONS => self.storage()?,
-            STORAGE => StorageName::new(self.text()?)?,
-            _ => StorageName::FIRST,
-        };
-        let provisions = match version {
-            PROVISIONS => Provisions::new(self.bytes()?)?,
-            _ => Provisions::NONE,
-        };
-        if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
-            return None;
-        }
-        Some(Change::Create {
-            id,
-            name: name.to_owned(),
-            spec: NamespaceSpec {
-                logs,
-                retention,
-                durability,
-                storage,
-            },
-            provisions,
-        })
-    }
-
-    /// A storage's name, which the first one has not.
-    fn storage(&mut self) -> Option<StorageName> {
-        match self.text()? {
-            "" => Some(StorageName::FIRST),
-            name => StorageName::new(name),
-        }
-    }
-
-    fn log(&mut self, namespace: NamespaceId) -> Option<LogId> {
-        Some(LogId {
-            namespace,
-            lane: Lane::from_u8(self.u8()?)?,
-            index: LogIndex(u16::from_le_bytes(self.take()?)),
-        })
-    }
-
-    fn loss(&mut self) -> Option<LogLoss> {
-        let mut number = || self.take().map(u64::from_le_bytes);
-        let (life, next_life) = (Incarnation(number()?), Incarnation(number()?));
-        let (at, end) = (Sequence(number()?), Sequence(number()?));
-        let at = (at != Sequence(0)).then_some(at);
-        Some(LogLoss {
-            life,
-            next_life,
-            at,
-            end,
-        })
-    }
-
-    fn sequence(&mut self) -> Option<Sequence> {
-        self.take().map(u64::from_le_bytes).map(Sequence)
-    }
-
-    fn epoch(&mut self) -> Option<MapEpoch> {
-        self.take().map(u32::from_le_bytes).map(MapEpoch)
-    }
-
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*bytes)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take::<1>().map(|[byte]| byte)
-    }
-
-    fn settings(&mut self, version: u8) -> Option<(Durability, Retention)> {
-        let synced = Synced::from_u8(self.u8()?)?;
-        let mut limit = || -> Option<Option<u64>> {
-            let value = u64::from_le_bytes(self.take()?);
-            Some((value != u64::MAX).then_some(value))
-        };
-        let (time_ms, bytes) = (limit()?, limit()?);
-        let copies = if version >= COPIES { self.u8()? } else { 1 };
-        if copies == 0 {
-            return None;
-        }
-        let durability = Durability { synced, copies };
-        Some((durability, Retention { time_ms, bytes }))
-    }
 }
 
 #[cfg(test)]

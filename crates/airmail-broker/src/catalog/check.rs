@@ -12,7 +12,7 @@ use super::{CatalogCore, Phase};
 use crate::input::CommandId;
 use airmail_log::LogSpec;
 use airmail_model::bug;
-use airmail_model::{Extent, Lane, LogId, MapEpoch, NamespaceId, Sequence};
+use airmail_model::{Extent, Lane, LogId, MapEpoch, NamespaceId, RoleId, Sequence};
 use std::sync::Arc;
 
 /// State when a step began.
@@ -27,6 +27,7 @@ pub(super) struct Before {
     is_in_use: bool,
     is_torn: bool,
     last_id: NamespaceId,
+    last_role: RoleId,
     snapshot: Arc<Catalog>,
     /// Commands of clients that were not answered, with the one that the step takes.
     unanswered: Vec<CommandId>,
@@ -57,6 +58,7 @@ impl CatalogCore {
                 || self.log.is_opening && !matches!(input, CatalogInput::Opened(_)),
             is_torn: self.log.is_torn,
             last_id: self.fold.last_id,
+            last_role: self.fold.catalog.roles().last(),
             snapshot: Arc::clone(&self.snapshot),
             unanswered,
             effects: out.in_order.len(),
@@ -94,7 +96,15 @@ impl CatalogCore {
         assert!(torn != (true, false), "torn: log 0 is whole again");
         let (was, is) = (before.last_id, self.fold.last_id);
         assert!(was <= is, "numbers: the last was {was}, and is {is}");
+        let (was, is) = (before.last_role, self.fold.catalog.roles().last());
+        assert!(was <= is, "numbers: the last role was {was}, and is {is}");
         if before.phase > Phase::Replaying {
+            for role in self.snapshot.roles().iter().map(|role| role.id) {
+                assert!(
+                    role > was || before.snapshot.roles().has(role),
+                    "numbers: role {role} is given again, after {was}"
+                );
+            }
             for id in self.snapshot.iter().map(|entry| entry.namespace.id) {
                 assert!(
                     id > before.last_id || before.snapshot.get(id).is_some(),

@@ -8,7 +8,8 @@ use super::change::{Change, FIRST_VERSION};
 use super::namespaces::{Catalog, EarlierMap, EarlierState, Entry};
 use airmail_log::Origin;
 use airmail_model::{
-    LogIndex, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Provisions, Sequence, StorageName,
+    Durability, LogIndex, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Provisions, Retention,
+    Sequence, StorageName,
 };
 use std::collections::BTreeMap;
 
@@ -135,21 +136,8 @@ impl Fold {
                 retention,
                 durability,
             } => {
-                let Some(entry) = self.catalog.get(*id) else {
-                    // Input: a command about a namespace that another one has deleted.
-                    return false;
-                };
-                if version != Some(*based_on) {
-                    return false;
-                }
-                let mut namespace = entry.namespace.clone();
-                namespace.version += 1;
-                namespace.spec.retention = *retention;
-                namespace.spec.durability = *durability;
-                let mut changed = Entry::new(namespace, entry.provisions, at);
-                changed.losses = entry.losses.clone();
-                let earlier = entry.earlier.clone();
-                self.catalog.put(changed.with_earlier(earlier));
+                let is_of_this = version == Some(*based_on);
+                return is_of_this && self.updated(*id, *retention, *durability, at);
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
@@ -175,12 +163,37 @@ impl Fold {
             Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => {
                 return self.apply_loss(change, at);
             }
+            Change::CreateRole { id, name } => return self.catalog.roles_mut().create(*id, name),
+            Change::DeleteRole { id } => return self.catalog.roles_mut().delete(*id),
             Change::Raise { version } => {
                 let rises = *version > self.version;
                 self.version = self.version.max(*version);
                 return rises;
             }
         }
+        true
+    }
+
+    /// Has a namespace kept otherwise; `false` if there is none.
+    fn updated(
+        &mut self,
+        id: NamespaceId,
+        retention: Retention,
+        durability: Durability,
+        at: Sequence,
+    ) -> bool {
+        let Some(entry) = self.catalog.get(id) else {
+            // Input: a command about a namespace that another one has deleted.
+            return false;
+        };
+        let mut namespace = entry.namespace.clone();
+        namespace.version += 1;
+        namespace.spec.retention = retention;
+        namespace.spec.durability = durability;
+        let mut changed = Entry::new(namespace, entry.provisions, at);
+        changed.losses = entry.losses.clone();
+        let earlier = entry.earlier.clone();
+        self.catalog.put(changed.with_earlier(earlier));
         true
     }
 

@@ -4,6 +4,7 @@
 //! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
 
 use super::losses::LogLosses;
+use super::roles::RoleDirectory;
 use airmail_log::{LogSpec, Origin, Soundness};
 use airmail_model::{
     Durability, EarlierLogs, Lane, LogId, LogMap, MapEpoch, Namespace, NamespaceId, Provisions,
@@ -205,11 +206,12 @@ impl Entry {
     }
 }
 
-/// Every namespace, by name and by number.
+/// Every namespace, by name and by number, and every role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     by_id: BTreeMap<NamespaceId, Arc<Entry>>,
     by_name: BTreeMap<String, NamespaceId>,
+    roles: Arc<RoleDirectory>,
 }
 
 impl Catalog {
@@ -240,6 +242,17 @@ impl Catalog {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
+    }
+
+    /// The roles, which are none of any namespace's.
+    #[must_use]
+    pub fn roles(&self) -> &RoleDirectory {
+        &self.roles
+    }
+
+    /// The roles, to be changed.
+    pub(super) fn roles_mut(&mut self) -> &mut RoleDirectory {
+        Arc::make_mut(&mut self.roles)
     }
 
     /// Puts a namespace in, or in place of the one with its number.

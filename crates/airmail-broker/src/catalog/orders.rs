@@ -37,7 +37,10 @@ impl CatalogCore {
             }
             Change::Retired { id, .. } => self.order_retired_away(*id, out),
             Change::Delete { id, .. } => self.order_deletion(*id, out),
-            Change::Purged { .. } | Change::Raise { .. } => {}
+            Change::Purged { .. }
+            | Change::Raise { .. }
+            | Change::CreateRole { .. }
+            | Change::DeleteRole { .. } => {}
         }
     }
 

@@ -8,8 +8,9 @@ use crate::input::Command;
 use airmail_log::StorageTraits;
 use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
+use airmail_model::role::ROLES_MAX;
 use airmail_model::{
-    Durability, Error, ErrorCode, LogId, Namespace, NamespaceSpec, Provisions, Retention,
+    Durability, Error, ErrorCode, LogId, Namespace, NamespaceSpec, Provisions, Retention, Role,
     StorageName,
 };
 
@@ -42,17 +43,7 @@ impl CatalogCore {
             } => {
                 let namespace = self.named(&name, based_on)?;
                 self.check_unchanged(&namespace.spec, logs, storage)?;
-                let retention = retention.unwrap_or(namespace.spec.retention);
-                check_retention(retention)?;
-                Ok(Change::Update {
-                    id: namespace.id,
-                    based_on: namespace.version,
-                    retention,
-                    durability: match durability {
-                        Some(_) => self.durability(durability, namespace.spec.storage)?,
-                        None => namespace.spec.durability,
-                    },
-                })
+                self.to_update(&namespace, retention, durability)
             }
             Command::DeleteNamespace { name, based_on } => {
                 let namespace = self.named(&name, based_on)?;
@@ -77,11 +68,59 @@ impl CatalogCore {
             }
             Command::AcceptLoss { log } => self.to_truncate(log),
             Command::RecreateNamespace { name, based_on } => self.to_recreate(&name, based_on),
+            Command::CreateRole { name } => self.to_create_role(name),
+            Command::DeleteRole { name } => {
+                let found = self.snapshot.roles().find(&name);
+                let id = found.ok_or_else(|| Role::not_found(name))?;
+                Ok(Change::DeleteRole { id })
+            }
             Command::ListTopics { namespace, .. } => {
                 bug!("a listing of namespace {namespace} came to the catalog");
                 Err(Error::new(ErrorCode::InvalidArgument))
             }
         }
+    }
+
+    /// Checks how a namespace is to be kept from now on.
+    fn to_update(
+        &self,
+        namespace: &Namespace,
+        retention: Option<Retention>,
+        durability: Option<Durability>,
+    ) -> Result<Change, Error> {
+        let retention = retention.unwrap_or(namespace.spec.retention);
+        check_retention(retention)?;
+        Ok(Change::Update {
+            id: namespace.id,
+            based_on: namespace.version,
+            retention,
+            durability: match durability {
+                Some(_) => self.durability(durability, namespace.spec.storage)?,
+                None => namespace.spec.durability,
+            },
+        })
+    }
+
+    /// Checks a role that is to be made.
+    fn to_create_role(&self, name: String) -> Result<Change, Error> {
+        Role::check_name(&name)?;
+        let roles = self.snapshot.roles();
+        if roles.find(&name).is_some() {
+            let error = Error::new(ErrorCode::RoleExists).field("role");
+            return Err(error.value(name));
+        }
+        let refused = |limit: String| {
+            Error::new(ErrorCode::InvalidArgument)
+                .field("role")
+                .value(&name)
+                .limit(limit)
+        };
+        if roles.len() >= ROLES_MAX {
+            return Err(refused(format!("{ROLES_MAX} roles at once")));
+        }
+        let id = roles.next_id();
+        let id = id.ok_or_else(|| refused(format!("{} were made", u32::MAX)))?;
+        Ok(Change::CreateRole { id, name })
     }
 
     /// Checks whether a loss can be accepted.

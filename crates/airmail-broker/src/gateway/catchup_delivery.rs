@@ -60,7 +60,8 @@ impl Gateway {
             self.follow(key, out);
             return;
         }
-        let (body, clock) = match self.judge_part(log, part.body, part.base, part.appended) {
+        let (body, clock) = match self.judge_part(log, session, part.body, part.base, part.appended)
+        {
             Left::Some(body, clock, expired) => {
                 self.tell_expired(sub, log, &expired, out);
                 (body, clock)

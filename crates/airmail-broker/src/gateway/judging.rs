@@ -1,40 +1,22 @@
-//! Judging: which records of a batch are left out because they have expired.
+//! Judging: which records of a batch are left out, because they have expired or are for other roles.
 //!
-//! A batch without records that expire costs one look at its header, and is given on as it is. Of any other the records
-//! are looked at once, by the log's time of this step ([`log_clock`](super::log_clock)); so what is left out is the same
-//! for all who are given the batch within the step.
+//! A batch that brings neither along costs one look at its header, and is given on as it is. Any other is judged by the
+//! log's time of this step ([`log_clock`](super::log_clock)) and by the roles of whom it is for. At the tail that is for
+//! many at once ([`left_out`](super::left_out)); here it is for one who is behind, record by record. Nobody is told of what
+//! is for others; of what has expired, whoever asked to be.
 
+use super::left_out::{JudgedBatch, LeftOut};
 use super::{Gateway, GatewayEffects};
-use crate::keys::{LogKey, SubKey};
+use crate::keys::{LogKey, SessionKey, SubKey};
+use airmail_log::Stored;
 use airmail_model::frame::{Delivered, Expired, Reply};
-use airmail_model::verdict::{ClockReading, expired};
+use airmail_model::verdict::{ClockReading, Roles, Verdict, judge};
 use airmail_model::{AppendTime, Batch, Sequence};
-use std::collections::BTreeMap;
 
-/// Findings about a batch, by the time of one step.
-#[derive(Debug, Default)]
-pub(super) struct Judged {
-    /// The time by which it was judged. `None`: none of its records expires.
-    pub(super) clock: Option<ClockReading>,
-    /// Whether each of its records has expired, by place in its table; empty if none has.
-    pub(super) expired: Vec<bool>,
-    /// The numbers of those that have, by their topics' places.
-    by_topic: BTreeMap<u16, Vec<Sequence>>,
-}
+/// A time for what does not expire.
+const ANY_TIME: AppendTime = AppendTime(i64::MIN);
 
-impl Judged {
-    /// Whether nothing is left out.
-    pub(super) fn is_whole(&self) -> bool {
-        self.expired.is_empty()
-    }
-
-    /// The numbers of the records of a topic that have expired.
-    fn of_topic(&self, place: u16) -> &[Sequence] {
-        self.by_topic.get(&place).map_or(&[], Vec::as_slice)
-    }
-}
-
-/// Rest of a part of a batch, when what has expired is left out.
+/// Rest of a part of a batch, when what is not for its subscriber is left out.
 pub(super) enum Left {
     /// All of it, or some; with the time by which it was judged, if anything of it expires.
     Some(Delivered, Option<ClockReading>, Vec<Sequence>),
@@ -45,63 +27,71 @@ pub(super) enum Left {
 }
 
 impl Gateway {
-    /// Judges a batch of a log, at this step's time. `None`: the log's clock is not known.
-    pub(super) fn judge(
+    /// The time by which a batch is judged in this step, if anything in it expires. `Err`: the log's clock is not known.
+    fn judging_time(
         &mut self,
         log: LogKey,
         (batch, base): (&Batch, Sequence),
         appended: AppendTime,
-    ) -> Option<Judged> {
+    ) -> Result<Option<ClockReading>, ClockUnknown> {
         if !batch.is_expiring() {
-            return Some(Judged::default());
+            return Ok(None);
         }
         let last = base.plus(u64::from(batch.numbers()) - 1);
-        let clock = self.log_time(log, (base, last), appended)?;
-        let too_old = |ttl_ms| expired(clock.clock, appended, ttl_ms);
-        let mut judged = Judged {
-            clock: Some(clock),
-            ..Judged::default()
-        };
-        for (record, place) in batch.iter().zip(0_usize..) {
-            if record.ttl_ms.is_some_and(too_old) {
-                judged.expired.resize(batch.records().into(), false);
-                judged.expired[place] = true;
-                let of_topic = judged.by_topic.entry(record.topic).or_default();
-                of_topic.push(base.plus(record.index.into()));
-            }
+        let time = self.log_time(log, (base, last), appended);
+        time.map(Some).ok_or(ClockUnknown)
+    }
+
+    /// Judges a batch at the tail, for whoever is there. `None`: it brings nothing along.
+    pub(super) fn judge_live(
+        &mut self,
+        log: LogKey,
+        stored: &Stored,
+    ) -> Result<Option<JudgedBatch>, ClockUnknown> {
+        if stored.batch.is_plain() {
+            return Ok(None);
         }
-        Some(judged)
+        let batch = (&*stored.batch, stored.base);
+        let clock = self.judging_time(log, batch, stored.appended)?;
+        Ok(Some(JudgedBatch::of(batch, stored.appended, clock)))
     }
 
     /// Judges the part of a batch that is for one who is behind, all of whose records are of its topic.
     pub(super) fn judge_part(
         &mut self,
         log: LogKey,
+        session: SessionKey,
         body: Delivered,
         base: Sequence,
         appended: AppendTime,
     ) -> Left {
-        let is_expiring = match &body {
-            Delivered::Whole(batch) => batch.is_expiring(),
-            Delivered::Slice(slice) => slice.is_expiring(),
+        let is_plain = match &body {
+            Delivered::Whole(batch) => batch.is_plain(),
+            Delivered::Slice(slice) => slice.is_plain(),
         };
-        if !is_expiring {
+        if is_plain {
             return Left::Some(body, None, Vec::new());
         }
         let batch = body.to_batch();
-        let Some(judged) = self.judge(log, (&batch, base), appended) else {
+        let Ok(clock) = self.judging_time(log, (&batch, base), appended) else {
             // Input: a log whose clock was not asked for lately.
             return Left::Unknown;
         };
-        if judged.is_whole() {
-            return Left::Some(body, judged.clock, Vec::new());
+        let namespace = self.logs[log].id.namespace;
+        let roles = self.sessions[session].roles(namespace);
+        #[cfg(feature = "sabotage")]
+        let roles = match self.config.bug {
+            Some(crate::sabotage::Bug::LateForbidden) => &Roles::ALL,
+            _ => roles,
+        };
+        let (kept, expired, forbidden) = judge_each(&batch, base, (appended, clock), roles);
+        self.stats.forbidden += forbidden;
+        if kept.len() == usize::from(batch.records()) {
+            return Left::Some(body, clock, Vec::new());
         }
-        let numbers = judged.by_topic.values().flatten().copied().collect();
-        let places = (0..batch.records()).zip(&judged.expired);
-        let kept: Vec<u16> = places.filter(|(_, gone)| !**gone).map(|(n, _)| n).collect();
         match batch.slice_of(&kept) {
-            Some(slice) => Left::Some(Delivered::Slice(slice), judged.clock, numbers),
-            None => Left::Nothing(numbers),
+            Some(slice) => Left::Some(Delivered::Slice(slice), clock, expired),
+            None => Left::Nothing(expired),
         }
     }
 
@@ -129,20 +119,45 @@ impl Gateway {
         out.reply(session.id, Reply::Expired(expired));
     }
 
-    /// Tells those of a live session's subscriptions that asked for it of what has expired of their topics, whose places
-    /// in the batch stand beside them.
-    pub(super) fn tell_expired_live(
+    /// Counts what a live session's subscriptions are not given of their topics, whose places in the batch stand beside
+    /// them, and tells those that asked for it of what has expired.
+    pub(super) fn tell_left_out(
         &mut self,
         log: LogKey,
-        judged: &Judged,
+        left_out: &LeftOut,
         subs: impl Iterator<Item = (u16, SubKey)>,
         out: &mut GatewayEffects,
     ) {
-        if judged.is_whole() {
-            return;
-        }
-        for (place, sub) in subs {
-            self.tell_expired(sub, log, judged.of_topic(place), out);
+        for (topic, sub) in subs {
+            if let Some(of_topic) = left_out.of_topic(topic) {
+                self.stats.forbidden += of_topic.forbidden;
+                self.tell_expired(sub, log, &of_topic.expired, out);
+            }
         }
     }
+}
+
+/// A log's clock is not known: nothing that expires can be judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockUnknown;
+
+/// Judges each record of a batch for somebody with these roles who wants all of them: the places of those that are handed
+/// over, the numbers of those that have expired, and how many are for others.
+pub(super) fn judge_each(
+    batch: &Batch,
+    base: Sequence,
+    (appended, clock): (AppendTime, Option<ClockReading>),
+    roles: &Roles,
+) -> (Vec<u16>, Vec<Sequence>, u64) {
+    let now = clock.map_or(ANY_TIME, |of| of.clock);
+    let (mut kept, mut expired, mut forbidden) = (Vec::new(), Vec::new(), 0);
+    for (record, place) in batch.iter().zip(0..) {
+        match judge(&record, appended, now, roles, |_| true) {
+            Verdict::HandOver => kept.push(place),
+            Verdict::Expired => expired.push(base.plus(record.index.into())),
+            Verdict::Forbidden => forbidden += 1,
+            Verdict::Unwanted => {}
+        }
+    }
+    (kept, expired, forbidden)
 }

@@ -1,12 +1,13 @@
 //! At the tail: what the tower gives of a log goes to its live subscriptions.
 //!
 //! A session gets one delivery for each batch that holds something for it: the batch itself where
-//! it wants every topic in it, else a slice, shared by all sessions that want the same topics. If
+//! it wants every topic in it and may have all of it, else a slice, shared by all sessions that want the same topics and
+//! may have the same of them. If
 //! it has no credit, the subscriptions that the batch concerns are detached where the batch begins. A
 //! session that wants no payloads gets slices that have none.
 
 use super::behind::{Behind, BehindState};
-use super::judging::Judged;
+use super::left_out::{JudgedBatch, LeftOut};
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
@@ -14,13 +15,15 @@ use crate::records_by_topic::RecordsByTopic;
 use airmail_log::{GapWhy, Stored};
 use airmail_model::bug;
 use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::verdict::Roles;
 use airmail_model::{Extent, LogId, Sequence};
 use smallvec::SmallVec;
+use std::rc::Rc;
 
 /// Places in a batch's table of topics.
 type Topics = SmallVec<[u16; 8]>;
-/// Topics whose records a session gets, and whether without payloads.
-type Wanted = (Topics, bool);
+/// Topics whose records a session gets, whether without payloads, and the roles that it has, where they count.
+type Wanted = (Topics, bool, Roles);
 /// Slices of one batch that are kept for the next session that wants the same.
 const SLICES_KEPT: usize = 32;
 
@@ -39,16 +42,29 @@ struct Fanout<'a> {
     id: LogId,
     stored: &'a Stored,
     topics: usize,
-    judged: Judged,
+    /// `None`: it brings nothing along that is to be judged.
+    judged: Option<JudgedBatch>,
     by_topic: Option<RecordsByTopic>,
     slices: SmallVec<[(Wanted, Delivered); 4]>,
 }
 
 impl Fanout<'_> {
-    /// The part of the batch that is wanted, but for what has expired of it.
-    fn body(&mut self, wanted: Wanted) -> Option<Delivered> {
-        let (topics, headers_only) = &wanted;
-        if topics.len() == self.topics && self.judged.is_whole() && !headers_only {
+    /// Finds what is left out for whoever has these roles; `None`: nothing.
+    fn left_out(&mut self, roles: &Roles) -> Option<Rc<LeftOut>> {
+        let left_out = self.judged.as_mut()?.for_roles(roles);
+        (!left_out.is_nothing()).then_some(left_out)
+    }
+
+    /// Those of these roles that make a difference to what is left out.
+    fn roles_that_count(&self, roles: &Roles) -> Roles {
+        let judged = self.judged.as_ref();
+        judged.map_or(Roles::NONE, |of| of.roles_that_count(roles).clone())
+    }
+
+    /// The part of the batch that is wanted, but for what is left out.
+    fn body(&mut self, wanted: Wanted, left_out: Option<&LeftOut>) -> Option<Delivered> {
+        let (topics, headers_only, _) = &wanted;
+        if topics.len() == self.topics && left_out.is_none() && !headers_only {
             return Some(Delivered::Whole(self.stored.batch.clone()));
         }
         if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == wanted) {
@@ -58,7 +74,7 @@ impl Fanout<'_> {
         let by_topic = self
             .by_topic
             .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let left_out = &self.judged.expired;
+        let left_out = left_out.map_or(&[][..], |of| &of.places);
         let body = Delivered::Slice(by_topic.slice(batch, topics, left_out, *headers_only)?);
         if self.slices.len() < SLICES_KEPT {
             self.slices.push((wanted, body.clone()));
@@ -117,11 +133,11 @@ impl Gateway {
         }
         matches.sort_unstable();
         let judged = if matches.is_empty() {
-            Some(Judged::default())
+            Ok(None)
         } else {
-            self.judge(key, (&stored.batch, stored.base), stored.appended)
+            self.judge_live(key, stored)
         };
-        let Some(judged) = judged else {
+        let Ok(judged) = judged else {
             // Input: a log whose clock was not asked for lately. Whoever wants something of this is given it when it is
             // known.
             for (_, _, sub) in &matches {
@@ -168,12 +184,25 @@ impl Gateway {
         }
         let mut topics: Topics = group.iter().map(|(_, place, _)| *place).collect();
         topics.dedup();
-        let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
-        self.tell_expired_live(fanout.log, &fanout.judged, subs, out);
-        let headers_only = self.sessions[session].headers_only();
-        let Some(body) = fanout.body((topics, headers_only)) else {
-            // Input: a batch all of whose records of these topics have expired, or a publisher whose batch names a topic
-            // of which it holds no record.
+        let (headers_only, roles) = {
+            let session = &self.sessions[session];
+            (session.headers_only(), session.roles(fanout.id.namespace))
+        };
+        let left_out = fanout.left_out(roles);
+        let roles = fanout.roles_that_count(roles);
+        #[cfg(feature = "sabotage")]
+        let roles = match self.config.bug {
+            Some(crate::sabotage::Bug::PartForOtherRoles) => Roles::NONE,
+            _ => roles,
+        };
+        if let Some(left_out) = &left_out {
+            let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
+            self.tell_left_out(fanout.log, left_out, subs, out);
+        }
+        let wanted = (topics, headers_only, roles);
+        let Some(body) = fanout.body(wanted, left_out.as_deref()) else {
+            // Input: a batch all of whose records of these topics have expired or are for others, or a publisher whose
+            // batch names a topic of which it holds no record.
             return;
         };
         let (stored, tail) = (fanout.stored, &mut self.logs[fanout.log].tail);
@@ -198,7 +227,7 @@ impl Gateway {
             last: stored.extent.last,
             base: stored.base,
             appended: stored.appended,
-            clock: fanout.judged.clock,
+            clock: fanout.judged.as_ref().and_then(|of| of.clock),
             body,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));

@@ -17,7 +17,7 @@ use crate::link::ToTower;
 use crate::storage_refusals;
 use airmail_flow::Ticket;
 use airmail_model::frame::RequestId;
-use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId};
+use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId, Role};
 
 impl Gateway {
     /// A client publishes: the batch passes admission now, or waits behind the session's others.
@@ -206,6 +206,19 @@ impl Gateway {
         })
     }
 
+    /// Refuses what is addressed to a role that there is not: nobody would ever get it.
+    fn check_audiences(&self, batch: &Batch) -> Result<(), Error> {
+        if !batch.is_restricted() {
+            return Ok(());
+        }
+        let roles = self.catalog().roles();
+        let mut audiences = batch.iter().flat_map(|record| record.audience);
+        match audiences.find(|role| !roles.has(*role)) {
+            Some(role) => Err(Role::not_found(role)),
+            None => Ok(()),
+        }
+    }
+
     /// Everything that is asked of a batch before it goes to the storage.
     fn check_batch(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Result<(), Error> {
         let id = batch.log();
@@ -268,6 +281,7 @@ impl Gateway {
                     .limit(format_args!("{owner}, for topic {name:?}")));
             }
         }
+        self.check_audiences(batch)?;
         if let Some(loss) = entry.suspended(id) {
             let name = &entry.namespace.name;
             return Err(storage_refusals::suspended(id, name, loss));

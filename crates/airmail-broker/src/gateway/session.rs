@@ -15,7 +15,8 @@ use crate::keys::{LogKey, SessionKey, SubKey};
 use airmail_flow::Share;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
-use airmail_model::{Batch, Checked, Mono};
+use airmail_model::verdict::Roles;
+use airmail_model::{Batch, Checked, Mono, NamespaceId};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     credit: i64,
     /// Whether its deliveries have no payloads; `None` before its first subscription.
     headers_only: Option<bool>,
+    /// Roles by namespace, where there are any.
+    roles: Vec<(NamespaceId, Roles)>,
     by_number: SubscriptionsByNumber,
 }
 
@@ -89,6 +92,22 @@ impl Session {
     /// Whether its deliveries have no payloads.
     pub(crate) fn headers_only(&self) -> bool {
         self.headers_only == Some(true)
+    }
+
+    /// A subscription to something of a namespace was granted, with these roles: from here on they count for all that it
+    /// has there.
+    pub(crate) fn granted(&mut self, namespace: NamespaceId, roles: Roles) {
+        self.roles.retain(|(of, _)| *of != namespace);
+        if !roles.is_none() {
+            self.roles.push((namespace, roles));
+        }
+    }
+
+    /// The roles by which it gets what is addressed to some only.
+    pub(crate) fn roles(&self, namespace: NamespaceId) -> &Roles {
+        let mut roles = self.roles.iter();
+        let found = roles.find(|(of, _)| *of == namespace);
+        found.map_or(&Roles::NONE, |(_, roles)| roles)
     }
 
     /// The subscription of a number.
@@ -145,6 +164,7 @@ impl Sessions {
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             headers_only: None,
+            roles: Vec::new(),
             by_number: SubscriptionsByNumber::default(),
         });
         self.by_id.insert(id, SessionKey::new(key));

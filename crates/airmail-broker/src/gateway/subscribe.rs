@@ -154,7 +154,8 @@ impl Gateway {
             Some(_) => Action::History(id, wanted.topic),
         };
         let principal = &self.sessions[session].principal;
-        self.access.authorizer.authorize(principal, action)?;
+        let grant = self.access.authorizer.authorize(principal, action)?;
+        self.sessions[session].granted(id, grant.roles);
         if !self.namespaces.is_ready {
             return Err(self.busy("node"));
         }

@@ -1,5 +1,5 @@
-//! Requests that name a namespace, or a map of one by itself or by a position in one of its logs, which is not known
-//! here: another shard may just have made it.
+//! Requests that name a namespace, or a map of one by itself or by a position in one of its logs, or a role, which is not
+//! known here: another shard may just have made it.
 //!
 //! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
 //! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
@@ -17,8 +17,9 @@ use super::Shard;
 use crate::gateway::GatewayInput;
 use crate::input::{ClientInput, Command, SessionId};
 use crate::tower::TowerInput;
+use airmail_model::batch::Audience;
 use airmail_model::frame::{Request, Start};
-use airmail_model::{Lane, LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
+use airmail_model::{Batch, Lane, LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -146,7 +147,9 @@ impl Shard {
         let is_unknown = |id| is_before(id, MapEpoch(0));
         match input {
             ClientInput::Request { request, .. } => match request {
-                Request::Publish { batch, .. } => is_before(batch.namespace(), batch.map_epoch()),
+                Request::Publish { batch, .. } => {
+                    is_before(batch.namespace(), batch.map_epoch()) || self.is_for_later_role(batch)
+                }
                 Request::Add(wanted) => {
                     is_unknown(wanted.namespace) || self.is_of_later_map(&wanted.start)
                 }
@@ -158,6 +161,13 @@ impl Shard {
             } => is_unknown(*namespace),
             _ => false,
         }
+    }
+
+    /// Whether a batch is for a role that was made after the last known one.
+    fn is_for_later_role(&self, batch: &Batch) -> bool {
+        let last = self.catalog.snapshot().roles().last();
+        let is_later = |mut audience: Audience<'_>| audience.any(|role| role > last);
+        batch.is_restricted() && batch.iter().any(|record| is_later(record.audience))
     }
 
     /// Whether a position names a log that only a later map than the known one can have.

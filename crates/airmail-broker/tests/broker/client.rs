@@ -6,7 +6,9 @@ use airmail_model::frame::{
     Reply, Start, State, SubscriptionId,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Mono, Sequence, TopicHash};
+use airmail_model::{
+    Batch, Checked, ErrorCode, Extent, Incarnation, LogId, Mono, Sequence, TopicHash,
+};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +104,13 @@ impl Client {
             .iter()
             .map(|(_, text)| text.as_str())
             .collect()
+    }
+
+    /// The error with which a publish was refused, if it was.
+    pub(crate) fn refused(&self, request: u64) -> Option<ErrorCode> {
+        let mut acks = self.acks.iter();
+        let (_, result) = acks.find(|(of, _)| *of == request).expect("answered");
+        result.as_ref().err().map(|refused| refused.error.code())
     }
 
     /// The first number of a subscription that is not accounted for.

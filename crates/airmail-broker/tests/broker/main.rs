@@ -15,6 +15,7 @@ mod headers_only;
 mod vec_storage;
 mod world;
 
+mod audience;
 mod behind;
 mod live;
 mod many_writers;

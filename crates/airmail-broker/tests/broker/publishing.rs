@@ -4,7 +4,8 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, World, batch};
 use airmail_broker::{
-    Action, Admission, Admit, AllowAll, Authorizer, Cost, Engine, Input, Principal, ShardConfig,
+    Action, Admission, Admit, AllowAll, Authorizer, Cost, Engine, Grant, Input, Principal,
+    ShardConfig,
 };
 use airmail_log::Refusal;
 use airmail_model::frame::{Start, State};
@@ -222,13 +223,13 @@ fn what_waits_for_admission_keeps_its_order_and_its_bound() {
 struct ReadOnly;
 
 impl Authorizer for ReadOnly {
-    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<Grant, Error> {
         match action {
             Action::Publish(_) | Action::Administer => {
                 Err(Error::new(ErrorCode::PermissionDenied).field("action"))
             }
             Action::Subscribe(..) => Err(Error::new(ErrorCode::Unauthenticated).field("token")),
-            _ => Ok(()),
+            _ => Ok(Grant::default()),
         }
     }
 }

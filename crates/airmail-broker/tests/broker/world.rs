@@ -10,9 +10,10 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
     Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
 };
+use airmail_model::verdict::Roles;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, Retention, Sequence, StorageName, TopicHash, TopicName, Wall,
+    NamespaceId, Now, Retention, RoleId, Sequence, StorageName, TopicHash, TopicName, Wall,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -55,33 +56,28 @@ pub(crate) fn topic_in(namespace: NamespaceId, name: &str) -> TopicHash {
 
 /// A batch of (topic, payload, time to live in milliseconds) for the log of `default`.
 pub(crate) fn expiring(messages: &[(&str, &str, u32)]) -> Checked<Batch> {
-    let mut encoder = BatchEncoder::new(NS);
-    for (topic, payload, ttl_ms) in messages {
-        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
-        let message = Message {
-            ttl_ms: Some(*ttl_ms),
-            ..Message::new(topic, payload.as_bytes().to_vec())
-        };
-        let pushed = encoder.push(&message, 0, &Limits::DEFAULT);
-        pushed.expect("it fits");
-    }
-    encoder.finish(&BatchTarget {
-        log: LOG,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    })
+    let messages = messages.iter().map(|(topic, payload, ttl_ms)| Message {
+        ttl_ms: Some(*ttl_ms),
+        ..message(topic, payload)
+    });
+    batch_of(LOG, 1, messages)
 }
 
-/// A batch of (topic, payload) for a log.
-pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checked<Batch> {
+pub(crate) fn message(topic: &str, payload: &str) -> Message {
+    let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
+    Message::new(topic, payload.as_bytes().to_vec())
+}
+
+/// A batch of messages for a log.
+pub(crate) fn batch_of(
+    log: LogId,
+    epoch: u32,
+    messages: impl IntoIterator<Item = Message>,
+) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(log.namespace);
-    for (topic, payload) in messages {
-        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
-        let message = Message::new(topic, payload.as_bytes().to_vec());
-        encoder
-            .push(&message, 0, &Limits::DEFAULT)
-            .expect("it fits");
+    for message in messages {
+        let pushed = encoder.push(&message, 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
     }
     encoder.finish(&BatchTarget {
         log,
@@ -89,6 +85,13 @@ pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checke
         producer: None,
         producer_time: 0,
     })
+}
+
+/// A batch of (topic, payload) for a log.
+pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checked<Batch> {
+    let messages = messages.iter();
+    let messages = messages.map(|(topic, payload)| message(topic, payload));
+    batch_of(log, epoch, messages)
 }
 
 /// A subscription without an end, with payloads, and told of nothing that expires.
@@ -198,6 +201,14 @@ impl World {
             principal: Principal::default(),
             credit,
         });
+        session
+    }
+
+    /// Opens a stream of a client that has these roles.
+    pub(crate) fn open_as(&mut self, id: u64, roles: &[RoleId]) -> SessionId {
+        let session = self.open(id, PLENTY);
+        let roles = Roles::of(roles.iter().copied());
+        self.request(session, Request::Roles(roles));
         session
     }
 

@@ -154,7 +154,7 @@ async fn open(
     accumulator: Arc<Accumulator>,
 ) -> Result<(OpenStream, Welcome), Error> {
     let node = shared.nodes.node(Purpose::Publish)?;
-    let hello = client_hello(&shared, accumulator.namespaces(), 0);
+    let hello = client_hello(&shared, accumulator.namespaces(), 0, &[]);
     let first = v1::PublishRequest {
         kind: Some(v1::publish_request::Kind::Hello(hello)),
     };

@@ -243,7 +243,7 @@ fn kind_of<'a>(
         Request::Clock { asked } => Some(subscribe_request::Kind::AskClock(v1::AskClock {
             asked_ns: asked.0,
         })),
-        Request::Publish { .. } => None,
+        Request::Publish { .. } | Request::Roles(_) => None,
     }
 }
 
@@ -255,7 +255,7 @@ async fn open(
 ) -> Result<(OpenStream, Welcome), Error> {
     let node = shared.nodes.node(Purpose::Subscribe)?;
     let (requests, stream) = mpsc::channel(TRANSPORT_REQUESTS);
-    let hello = client_hello(&shared, vec![namespace], credit);
+    let hello = client_hello(&shared, vec![namespace], credit, &shared.roles);
     let failed = |status: Status| {
         let error = shared.explain(error_from_status(&status), &node, &status);
         shared.nodes.failed(&node, &error);

@@ -272,11 +272,7 @@ fn optional_fields() -> Vec<Case> {
         ),
         version.case("version", "a version: reserved", reserved("version")),
         key.case("key", "an ordering key: reserved", reserved("key")),
-        audience.case(
-            "audience",
-            "roles that may receive it: reserved",
-            reserved("audience"),
-        ),
+        audience.case("audience", "roles that may receive it", json!("accepted")),
         all.case(
             "all-fields",
             "everything a body can have: reserved",

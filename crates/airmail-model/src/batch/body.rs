@@ -108,7 +108,6 @@ fn refuse_reserved(flags: u16) -> Result<(), Error> {
         (HAS_KEY, "key"),
         (HAS_DELIVER_AT, "deliver_at"),
         (HAS_VERSION, "version"),
-        (HAS_AUDIENCE, "audience"),
     ];
     match parts.into_iter().find(|(flag, _)| flags & flag != 0) {
         Some((_, field)) => Err(Error::unimplemented(field)),

@@ -39,7 +39,7 @@ pub struct Message {
     pub deliver_at: Option<i64>,
     /// Its key's or topic's version. Reserved: refused.
     pub version: Option<u64>,
-    /// The roles that may receive it, at most 255; empty means all. Reserved: refused.
+    /// The roles that may receive it, at most 255, in any order; empty means all.
     pub audience: Vec<RoleId>,
 }
 
@@ -67,6 +67,13 @@ impl Message {
         self
     }
 
+    /// The same for who has one of these roles, and nobody else.
+    #[must_use]
+    pub fn for_roles(mut self, roles: impl IntoIterator<Item = RoleId>) -> Message {
+        self.audience.extend(roles);
+        self
+    }
+
     /// Whether a node with these limits takes it.
     ///
     /// # Errors
@@ -86,7 +93,6 @@ impl Message {
             (self.key.is_some(), "key"),
             (self.deliver_at.is_some(), "deliver_at"),
             (self.version.is_some(), "version"),
-            (!self.audience.is_empty(), "audience"),
         ];
         match used.into_iter().find(|(used, _)| *used) {
             Some((_, field)) => Err(Error::unimplemented(field)),

@@ -48,10 +48,10 @@ impl Slice {
         u16_at(&self.head, AT_RECORDS)
     }
 
-    /// Whether some record of it expires.
+    /// Whether no record of it expires or is for some roles only.
     #[must_use]
-    pub fn is_expiring(&self) -> bool {
-        Marks::of_header(u16_at(&self.head, AT_FLAGS)).is_expiring()
+    pub fn is_plain(&self) -> bool {
+        Marks::of_header(u16_at(&self.head, AT_FLAGS)).is_empty()
     }
 
     /// Head and bodies, to be written one after the other; together they are one batch.

@@ -15,11 +15,17 @@ pub struct Hello {
     pub namespaces: Vec<String>,
     /// Room that the client has for deliveries.
     pub credit: Credit,
+    /// Names of roles that the client says it has.
+    pub roles: Vec<String>,
 }
 
 impl Hello {
     /// The first protocol version in which a node tells [`News`](super::News), and of nodes in its answer to Hello.
     pub const PROTOCOL_NEWS: u32 = 2;
+    /// The feature that a client asks for which names roles: a node that knows nothing of roles refuses it.
+    pub const FEATURE_ROLES: &str = "roles";
+    /// Roles that a client names, at most.
+    pub const ROLES_MAX: usize = 255;
     /// The first protocol version in which a node answers questions for its clock.
     pub const PROTOCOL_CLOCK: u32 = 3;
 }

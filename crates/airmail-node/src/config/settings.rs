@@ -207,6 +207,12 @@ pub const SETTINGS: &[Setting] = &[
         keep_alive,
         "How long a connection may be silent before it is asked for an answer, which may take as long."
     ),
+    switch!(
+        "security",
+        "trust_roles",
+        trust_roles,
+        "Whether clients are believed to have the roles that they name. Refused where clients come from beyond loopback."
+    ),
     text!(
         "http",
         "address",

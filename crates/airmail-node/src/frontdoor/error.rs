@@ -4,8 +4,9 @@
 //! (`airmail-model`'s `error.rs`), by the conversions at the end of this file and nowhere else.
 
 use crate::config::cluster::Roles;
+use airmail_model::frame::Hello;
 use airmail_model::namespace::namespace_not_found;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::{Error, ErrorCode, Role};
 use std::time::Duration;
 
 /// Delay that a client is advised while the node is starting.
@@ -45,6 +46,32 @@ pub enum SessionError {
     /// Hello names a namespace that does not exist.
     #[error(transparent)]
     NamespaceNotFound(#[from] NamespaceNotFound),
+    /// Hello names roles that the client is not believed to have.
+    #[error(transparent)]
+    NotBelieved(#[from] RolesNotBelieved),
+}
+
+/// A client names roles that it is not believed to have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RolesNotBelieved {
+    /// The node does not trust what clients say of themselves.
+    #[error("the client says that it has role {role}, and is not trusted")]
+    NotTrusted {
+        /// The first role that it names.
+        role: String,
+    },
+    /// There is no such role.
+    #[error("no role is called {role}")]
+    NotFound {
+        /// Its name.
+        role: String,
+    },
+    /// They are more than a client can have.
+    #[error("the client names {roles} roles")]
+    TooMany {
+        /// Number of them.
+        roles: usize,
+    },
 }
 
 /// A publish refused before any shard saw it. The session goes on.
@@ -126,6 +153,23 @@ impl From<SessionError> for Error {
                 .value(found)
                 .limit("hello first, and only first"),
             SessionError::NamespaceNotFound(missing) => missing.into(),
+            SessionError::NotBelieved(why) => why.into(),
+        }
+    }
+}
+
+impl From<RolesNotBelieved> for Error {
+    fn from(why: RolesNotBelieved) -> Error {
+        match why {
+            RolesNotBelieved::NotTrusted { role } => Error::new(ErrorCode::PermissionDenied)
+                .field("roles")
+                .value(role)
+                .limit("none, without security.trust_roles on the node"),
+            RolesNotBelieved::NotFound { role } => Role::not_found(role),
+            RolesNotBelieved::TooMany { roles } => Error::new(ErrorCode::InvalidArgument)
+                .field("roles")
+                .value(roles)
+                .limit(Hello::ROLES_MAX),
         }
     }
 }
@@ -217,6 +261,30 @@ mod tests {
             ),
         ];
         for (error, code, field) in table {
+            assert_eq!((error.code(), error.field_name()), (code, field));
+        }
+    }
+    #[test]
+    fn roles_that_are_not_believed_have_their_entries_in_the_table() {
+        let role = || "cook".to_owned();
+        for (why, code, field) in [
+            (
+                RolesNotBelieved::NotTrusted { role: role() },
+                ErrorCode::PermissionDenied,
+                "roles",
+            ),
+            (
+                RolesNotBelieved::NotFound { role: role() },
+                ErrorCode::RoleNotFound,
+                "role",
+            ),
+            (
+                RolesNotBelieved::TooMany { roles: 256 },
+                ErrorCode::InvalidArgument,
+                "roles",
+            ),
+        ] {
+            let error = Error::from(SessionError::from(why));
             assert_eq!((error.code(), error.field_name()), (code, field));
         }
     }

@@ -53,6 +53,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                 protocol: 1,
                 namespaces: Vec::new(),
                 credit: Credit::Automatic,
+                roles: Vec::new(),
             };
             session.hello(&hello).await?;
         }

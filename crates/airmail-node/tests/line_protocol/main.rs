@@ -18,7 +18,7 @@
 
 mod door;
 
-use airmail_broker::{Action, Authorizer, Principal};
+use airmail_broker::{Action, Authorizer, Grant, Principal};
 use airmail_client::{Client, Error, ErrorCode};
 use airmail_model::Retention;
 use airmail_model::clock::SystemClock;
@@ -41,12 +41,12 @@ use tokio_util::sync::CancellationToken;
 struct WritersAlone;
 
 impl Authorizer for WritersAlone {
-    fn authorize(&self, principal: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, principal: &Principal, action: Action) -> Result<Grant, Error> {
         if matches!(action, Action::Publish(_)) && principal.name != "writer" {
             let denied = Error::new(ErrorCode::PermissionDenied);
             return Err(denied.field("principal").value(&principal.name));
         }
-        Ok(())
+        Ok(Grant::default())
     }
 }
 
@@ -86,7 +86,10 @@ impl Node {
     fn connect(&mut self, name: &str) -> Connection {
         let (theirs, ours) = UnixStream::pair().unwrap();
         let door = self.running.front_door().clone();
-        let principal = Principal { name: name.into() };
+        let principal = Principal {
+            name: name.into(),
+            ..Principal::default()
+        };
         self.connections.spawn(door::serve(theirs, door, principal));
         let (reading, writing) = ours.into_split();
         Connection {

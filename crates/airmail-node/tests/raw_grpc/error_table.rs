@@ -100,6 +100,10 @@ fn proof(code: ErrorCode) -> Proof {
             "airmail/tests/end_to_end/kafka_loss.rs",
             "a_namespace_whose_topic_is_deleted_goes_on_when_it_is_made_anew",
         ),
+        ErrorCode::RoleNotFound | ErrorCode::RoleExists => Test(
+            "airmail/tests/end_to_end/audience.rs",
+            "roles_are_not_believed_unless_the_node_is_told_to_and_only_known_ones_can_be_named",
+        ),
         code => mailbox_proof(code),
     }
 }

@@ -106,13 +106,6 @@ async fn what_is_reserved_is_unimplemented_by_name() {
                 ..plain.clone()
             },
         ),
-        (
-            "audience",
-            v1::Message {
-                audience: vec![1],
-                ..plain.clone()
-            },
-        ),
     ];
     for (field, message) in reserved {
         let error = refused(&node, message, "").await;
@@ -266,6 +259,18 @@ async fn a_hello_that_cannot_be_met_names_the_field() {
                 ..hello()
             },
             (ErrorCode::Unimplemented, "features", "magic", ""),
+        ),
+        (
+            v1::ClientHello {
+                roles: vec!["cook".into()],
+                ..hello()
+            },
+            (
+                ErrorCode::PermissionDenied,
+                "roles",
+                "cook",
+                "security.trust_roles",
+            ),
         ),
         (
             v1::ClientHello {

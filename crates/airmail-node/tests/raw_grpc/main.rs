@@ -9,6 +9,7 @@
 
 #[path = "../apart/mod.rs"]
 mod apart;
+mod audience;
 mod browsers;
 mod doors;
 mod error_table;

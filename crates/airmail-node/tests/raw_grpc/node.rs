@@ -118,6 +118,11 @@ impl Node {
             topic: topic.into(),
             ..Default::default()
         };
+        self.history_of(request).await
+    }
+
+    /// The payloads of a look into history.
+    pub(crate) async fn history_of(&self, request: v1::HistoryRequest) -> Vec<String> {
         let mut answers = self.client().history(request).await.unwrap().into_inner();
         let mut payloads = Vec::new();
         while let Some(answer) = answers.message().await.unwrap() {
@@ -262,7 +267,11 @@ impl Subscriber {
     }
 
     pub(crate) async fn greet(&mut self) -> v1::ServerHello {
-        self.send(v1::subscribe_request::Kind::Hello(hello())).await;
+        self.greet_with(hello()).await
+    }
+
+    pub(crate) async fn greet_with(&mut self, hello: v1::ClientHello) -> v1::ServerHello {
+        self.send(v1::subscribe_request::Kind::Hello(hello)).await;
         match self.next().await.unwrap() {
             v1::subscribe_response::Kind::Hello(hello) => hello,
             other => panic!("hello expected: {other:?}"),

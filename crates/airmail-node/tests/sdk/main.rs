@@ -5,6 +5,7 @@
 
 #[path = "../apart/mod.rs"]
 mod apart;
+mod audience;
 mod connections;
 mod expiry;
 mod faulty_proxy;

@@ -2,7 +2,7 @@
 //! facts, the next message stored, nothing stored that was refused.
 
 use crate::node::Node;
-use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, MailboxAction, Principal};
+use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, Grant, MailboxAction, Principal};
 use airmail_client::mailbox::{
     AccountId, LeaseId, MessageId, Outgoing, QueueId, Receipt, Receive, Recipients,
 };
@@ -26,10 +26,10 @@ impl Once {
 }
 
 impl Authorizer for Once {
-    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<Grant, Error> {
         let publish = matches!(action, Action::Publish(_));
         let refusal = publish.then(|| self.0.lock().take());
-        refusal.flatten().map_or(Ok(()), Err)
+        refusal.flatten().map_or(Ok(Grant::default()), Err)
     }
 }
 
@@ -131,12 +131,12 @@ async fn what_has_an_unknown_outcome_is_sent_again_and_stored_once() {
 struct OnlyThis(MailboxAction);
 
 impl Authorizer for OnlyThis {
-    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<Grant, Error> {
         match action {
             Action::Mailbox(action) if action != self.0 => {
                 Err(Error::new(ErrorCode::PermissionDenied).field("action"))
             }
-            _ => Ok(()),
+            _ => Ok(Grant::default()),
         }
     }
 }

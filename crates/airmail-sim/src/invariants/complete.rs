@@ -1,10 +1,10 @@
 //! G1, G2, G4: in the end everyone has everything: each acknowledged message of a reader's range
 //! was given to it, or was in a gap that it was told.
 
-use super::{Checked, Violation};
+use super::{Checked, Violation, audience};
 use crate::ledger::Ledger;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Extent, LogId, Sequence, TopicHash};
+use airmail_model::{AppendTime, Extent, LogId, RoleId, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
 /// Deliveries to a reader in its whole life.
@@ -16,6 +16,8 @@ pub struct Given {
     pub expired: BTreeSet<MessageId>,
     /// Numbers that it was told will not come, because they are removed or lost.
     pub missing: Vec<Extent>,
+    /// Roles that it has. `None`: every role.
+    pub roles: Option<Vec<RoleId>>,
     /// Time before which appended messages were not asked for. Time does not run backwards in a
     /// log, unless damage, or a crash that a durability below `fsync` allows to cost something,
     /// destroyed the record of how far it was; or that the storage's clocks are several. It may from
@@ -57,6 +59,7 @@ pub fn check(
         };
         let told = || given.missing.iter().any(|extent| extent.contains(number));
         if !wanted
+            || !audience::is_for(entry, given.roles.as_deref())
             || given.messages.contains(&id)
             || given.expired.contains(&id)
             || ledger.expiry.excuses(entry)

@@ -133,6 +133,7 @@ impl StorageRun {
                     topic,
                     filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
                     ttl_ms: None,
+                    audience: Vec::new(),
                 }
             })
             .collect();

@@ -262,6 +262,7 @@ impl StorageRun {
             topic,
             filler: 0,
             ttl_ms: None,
+            audience: Vec::new(),
         };
         let (batch, _) = batch(id, stamp, &[part]);
         let tag = self.tag(Asked::Doomed { line });

@@ -70,6 +70,9 @@ impl World {
             }
             return;
         }
+        if self.make_roles(shard, &catalog) {
+            return;
+        }
         if self.update(shard, &catalog) || self.order_move(shard, &catalog) {
             return;
         }
@@ -82,6 +85,23 @@ impl World {
         let name = space.name.clone();
         let based_on = None;
         self.command(shard, Command::DeleteNamespace { name, based_on });
+    }
+
+    /// Asks for the next role that is to be made, if one is; takes note of one that every shard knows.
+    fn make_roles(&mut self, shard: usize, catalog: &Catalog) -> bool {
+        let Some(name) = self.evidence.ledger.audiences.to_be_made() else {
+            return false;
+        };
+        if catalog.roles().find(&name).is_none() {
+            self.command(shard, Command::CreateRole { name });
+            return true;
+        }
+        let mut catalogs = self.catalogs().into_iter();
+        let all_know = catalogs.all(|catalog| catalog.roles().find(&name).is_some());
+        if all_know || !self.cluster.waits_for_all() {
+            self.evidence.ledger.audiences.made();
+        }
+        false
     }
 
     /// Asks for the next update that is wanted, if one is; takes note of one that is in force.
@@ -219,7 +239,11 @@ impl World {
             Ok(_) => {}
             // A command that was under way when the process ended may have been done all the same.
             Err(error) => {
-                let again = [ErrorCode::NamespaceExists, ErrorCode::NamespaceNotFound];
+                let again = [
+                    ErrorCode::NamespaceExists,
+                    ErrorCode::NamespaceNotFound,
+                    ErrorCode::RoleExists,
+                ];
                 if error.code() == ErrorCode::NamespaceChanged && refusable {
                     self.evidence.count(Kind::NamespaceRefused);
                     return Ok(());

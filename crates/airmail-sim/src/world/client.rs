@@ -7,6 +7,7 @@ use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
+use crate::invariants::audience::Audiences;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::{Harm, Ledger};
 use crate::message::identify;
@@ -16,7 +17,7 @@ use airmail_client::core::{
 };
 use airmail_model::frame::{GapReason, Reply, Request, State};
 use airmail_model::position::LogPosition;
-use airmail_model::{ErrorCode, Incarnation, LogId, Position, Sequence, TopicHash};
+use airmail_model::{ErrorCode, Incarnation, LogId, Position, RoleId, Sequence, TopicHash};
 use std::collections::BTreeMap;
 
 const SUBSCRIPTIONS_MAX: usize = 12;
@@ -28,6 +29,8 @@ pub(super) struct Client {
     pub(super) link: Link,
     pub(super) core: Subscriber,
     pub(super) credit: u32,
+    /// Roles that it has.
+    pub(super) roles: Vec<RoleId>,
     pub(super) watches: BTreeMap<SubscriptionKey, Watch>,
     /// Positions that someone wrote down, to begin from again.
     pub(super) saved: Vec<(usize, TopicHash, Position)>,
@@ -44,7 +47,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(number: u32, plant: Option<Plant>, chance: &mut Entropy) -> Client {
+    pub(super) fn new(
+        number: u32,
+        plant: Option<Plant>,
+        audiences: &Audiences,
+        chance: &mut Entropy,
+    ) -> Client {
         let credit = 1 << chance.between(10, 16);
         let config = SubscriberConfig {
             credit_bytes: credit,
@@ -57,6 +65,7 @@ impl Client {
             link: Link::default(),
             core: Subscriber::new(config),
             credit,
+            roles: audiences.of_client(number),
             watches: BTreeMap::new(),
             saved: Vec::new(),
             unconsumed: 0,

@@ -51,7 +51,12 @@ impl World {
                     .all(|one| one.is_idle(&world.evidence.ledger))
         })?;
         self.until_placed(None)?;
-        let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
+        let mut newcomer = Client::new(
+            1_000,
+            self.plant,
+            &self.evidence.ledger.audiences,
+            &mut self.chance,
+        );
         let settled = |world: &mut World| world.is_answered();
         self.until("answered", settled)?;
         self.read_everything(&mut newcomer, |_| true);

@@ -109,7 +109,12 @@ impl World {
     /// it stalls.
     fn begin_to_read(&mut self, stalled: usize) -> Checked {
         for (number, is_there) in [(1_001, true), (1_002, false)] {
-            let mut newcomer = Client::new(number, self.plant, &mut self.chance);
+            let mut newcomer = Client::new(
+                number,
+                self.plant,
+                &self.evidence.ledger.audiences,
+                &mut self.chance,
+            );
             let wanted = |line| self.has_log_of(line, stalled) == is_there;
             self.read_everything(&mut newcomer, wanted);
             self.clients.push(newcomer);

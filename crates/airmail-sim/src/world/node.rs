@@ -16,7 +16,8 @@ use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOu
 use airmail_client::core::{NodeChoice, Purpose};
 use airmail_log::journal::JournalStorage;
 use airmail_log::{LogStorage as _, StorageTraits};
-use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Nodes, Reply};
+use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Nodes, Reply, Request};
+use airmail_model::verdict::Roles as HeldRoles;
 use airmail_model::{LogMap, Mono};
 use std::time::Duration;
 
@@ -282,6 +283,11 @@ impl World {
                 credit,
             };
             self.input(shard, input);
+            if let End::Client(at) = end {
+                let roles = self.clients[at].roles.iter().copied();
+                let request = Request::Roles(HeldRoles::of(roles));
+                self.input(shard, ClientInput::Request { session, request });
+            }
             match end {
                 End::Publisher(at) => {
                     let core = &mut self.publishers[at].core;

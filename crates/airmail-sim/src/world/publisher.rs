@@ -121,11 +121,15 @@ impl Publisher {
         let hash = topic.hash(space.id);
         let log = space.map.log(hash, Lane::Normal);
         let id = ledger.create(self.number, log, hash, space.durability);
-        let ttl_ms = ledger.get(id).and_then(|entry| entry.ttl_ms);
+        let entry = ledger.get(id);
+        let ttl_ms = entry.and_then(|entry| entry.ttl_ms);
+        let audience = entry.map_or(Vec::new(), |entry| entry.audience.clone());
+        census.add(Kind::PublishedRestricted, u64::from(!audience.is_empty()));
         census.add(Kind::PublishedExpiring, u64::from(ttl_ms.is_some()));
         let part = Part {
             id,
             ttl_ms,
+            audience,
             topic,
             filler: u32::try_from(filler).unwrap_or(0),
         };

@@ -92,7 +92,7 @@ impl Client {
         let key = self.core.add(wanted);
         self.asks += 1;
         let log = space.map.log(topic, Lane::Normal);
-        let mut watch = Watch::new(at, topic, log, from);
+        let mut watch = Watch::new(at, topic, log, from, self.roles.clone());
         watch.end = asks_end.then(|| Asked::now(ledger, log));
         if let Some(Until::Time(time)) = until {
             watch.ends_at(time, ledger);
@@ -123,7 +123,7 @@ impl Client {
             });
             self.asks += 1;
             let log = space.map.log(topic, Lane::Normal);
-            let watch = Watch::new(at, topic, log, earliest(space));
+            let watch = Watch::new(at, topic, log, earliest(space), self.roles.clone());
             self.watches.insert(key, watch);
         }
     }

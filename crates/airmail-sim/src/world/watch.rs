@@ -6,13 +6,15 @@ use crate::invariants::complete::{self, Given};
 use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
 use crate::invariants::order::Order;
-use crate::invariants::{Checked, Violation, gaps};
-use crate::ledger::Ledger;
+use crate::invariants::{Checked, Violation, audience, gaps};
+use crate::ledger::{Entry, Ledger};
 use crate::message::{MessageId, identify};
 use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch};
 use airmail_log::GapWhy;
 use airmail_model::frame::GapReason;
-use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, Sequence, TopicHash};
+use airmail_model::{
+    AppendTime, Extent, Incarnation, LogId, Position, RoleId, Sequence, TopicHash,
+};
 
 /// Where a subscription's own range begins, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,13 +60,20 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(space: usize, topic: TopicHash, log: LogId, from: From) -> Watch {
+    pub(super) fn new(
+        space: usize,
+        topic: TopicHash,
+        log: LogId,
+        from: From,
+        roles: Vec<RoleId>,
+    ) -> Watch {
         let not_before = match from {
             From::Time(time) => Some(time),
             _ => None,
         };
         let given = Given {
             not_before,
+            roles: Some(roles),
             ..Given::default()
         };
         Watch {
@@ -124,6 +133,11 @@ impl Watch {
         self.given.missing.clear();
     }
 
+    /// Whether a message is for who has its roles.
+    fn is_for(&self, entry: &Entry) -> bool {
+        audience::is_for(entry, self.given.roles.as_deref())
+    }
+
     /// Whether it waits for a number that the log has not got to.
     pub(super) fn is_ahead(&self, ledger: &Ledger) -> bool {
         matches!(self.from, From::Number(from) | From::Wish(_, Some(from)) if from > ledger.last_acked(self.log))
@@ -153,7 +167,8 @@ impl Watch {
             // What was appended before a time that was still to come is not waited for.
             From::Time(time) => left.all(|(_, _, entry)| {
                 let early = entry.acked.is_some_and(|acked| acked.appended < time);
-                early || entry.topic != self.topic || ledger.expiry.excuses(entry)
+                let is_mine = entry.topic == self.topic && self.is_for(entry);
+                early || !is_mine || ledger.expiry.excuses(entry)
             }),
             // Of what comes before a number that is still to come in a later log nothing is said.
             From::Wish(_, Some(from)) if from > ledger.last_acked(self.log) => true,
@@ -239,6 +254,7 @@ impl Watch {
                 let expiry = &ledger.expiry;
                 let place = (arrived.log, arrived.appended);
                 expiry.check_given((id, entry), place, who)?;
+                audience::check_given((id, entry), self.given.roles.as_deref(), who)?;
             }
             check(ledger, id, place)?;
             self.order.see(ledger, id, place, who)?;
@@ -250,14 +266,15 @@ impl Watch {
     /// Messages are told to have expired.
     ///
     /// # Errors
-    /// One is of another topic, or never expires.
+    /// One is of another topic or for others, or never expires.
     pub(super) fn expired(&self, told: &ExpiredSeen, ledger: &Ledger, who: &str) -> Checked {
         let line = ledger.lines.of(told.log);
         for number in &told.numbers {
             let place = ledger.lines.place(told.log, *number);
             let mut there = ledger.acked(line, place, place.plus(1));
             let is_wrong = there.any(|(_, _, entry)| {
-                entry.topic != self.topic || entry.ttl_ms.is_none() || !ledger.expiry.excuses(entry)
+                let is_mine = entry.topic == self.topic && self.is_for(entry);
+                !is_mine || entry.ttl_ms.is_none() || !ledger.expiry.excuses(entry)
             });
             if is_wrong {
                 let detail = format!("{who}: number {number} of {}", told.log);

@@ -33,6 +33,9 @@ pub struct HistoryArgs {
     /// Leave payloads out, and print each message's number and attributes
     #[arg(long)]
     pub headers_only: bool,
+    /// Have this role: what is addressed to it is printed, too. Believed by a node with security.trust_roles. Repeatable
+    #[arg(long = "role", value_name = "NAME")]
+    pub roles: Vec<String>,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -46,7 +49,7 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     let target = Target::resolve(options, args.namespace.as_deref())?;
     let until = args.until.map(Instant::until).transpose();
     let until = until.map_err(UsageError)?;
-    let client = target.client().connect().await?;
+    let client = target.client().roles(args.roles).connect().await?;
     let request = client.history(&args.topic);
     let mut request = request
         .tell_expired(args.tell_expired)

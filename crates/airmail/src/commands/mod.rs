@@ -22,6 +22,7 @@ pub mod mailbox;
 pub mod namespace;
 pub mod plan;
 pub mod publish;
+pub mod role;
 pub mod serve;
 pub mod status_line;
 pub mod subscribe;

@@ -12,7 +12,7 @@ use super::input;
 use super::target::{Target, timeout};
 use crate::cli::ClientOptions;
 use airmail_client::{AttributeValue, Client, Error, Message};
-use airmail_model::{Limits, TopicName};
+use airmail_model::{Limits, RoleId, TopicName};
 use attribute::attribute;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -38,6 +38,9 @@ pub struct PublishArgs {
     /// Time to live: this long after it was stored, a message is given to nobody any more, as 5s [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = ttl_ms)]
     pub ttl: Option<u32>,
+    /// Have each message given only to who has this role, or another one that is named. Repeatable
+    #[arg(long = "to-role", value_name = "NAME")]
+    pub to_roles: Vec<String>,
     /// Publish each line of standard input as a message
     #[arg(long, conflicts_with = "payload")]
     pub lines: bool,
@@ -61,17 +64,32 @@ pub async fn run(args: PublishArgs, options: &ClientOptions) -> anyhow::Result<E
     let patience = args.timeout.unwrap_or(DELIVERY_TIMEOUT);
     let builder = target.client().delivery_timeout(patience);
     let client = builder.connect().await?;
+    let audience = audience(&args.to_roles, &client).await?;
     if args.lines {
-        return lines::publish(&args, client).await;
+        return lines::publish(&args, audience, client).await;
     }
-    let published = publish_one(args, &client).await;
+    let published = publish_one(args, audience, &client).await;
     let closed = client.close().await;
     published?;
     closed?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn publish_one(args: PublishArgs, client: &Client) -> anyhow::Result<()> {
+/// The numbers of roles.
+async fn audience(roles: &[String], client: &Client) -> anyhow::Result<Vec<RoleId>> {
+    let admin = client.admin();
+    let mut found = Vec::with_capacity(roles.len());
+    for role in roles {
+        found.push(admin.role(role).await?.id);
+    }
+    Ok(found)
+}
+
+async fn publish_one(
+    args: PublishArgs,
+    audience: Vec<RoleId>,
+    client: &Client,
+) -> anyhow::Result<()> {
     let payload = match args.payload {
         Some(payload) => payload.into_vec(),
         None => input::whole()?,
@@ -79,6 +97,7 @@ async fn publish_one(args: PublishArgs, client: &Client) -> anyhow::Result<()> {
     let mut message = Message::new(topic_name(&args.topic)?, payload);
     message.attributes = args.attributes;
     message.ttl_ms = args.ttl;
+    message.audience = audience;
     client.publisher().send(message).await?.await?;
     Ok(())
 }

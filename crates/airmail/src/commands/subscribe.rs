@@ -30,6 +30,9 @@ pub struct SubscribeArgs {
     /// Leave payloads out, and print each message's number and attributes
     #[arg(long)]
     pub headers_only: bool,
+    /// Have this role: what is addressed to it is printed, too. Believed by a node with security.trust_roles. Repeatable
+    #[arg(long = "role", value_name = "NAME")]
+    pub roles: Vec<String>,
     /// Print a line of JSON for each message
     #[arg(long)]
     pub json: bool,
@@ -42,7 +45,7 @@ pub struct SubscribeArgs {
 /// No node answers at first, or what ended the subscription.
 pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
     let target = Target::resolve(options, args.namespace.as_deref())?;
-    let client: Client = target.client().connect().await?;
+    let client: Client = target.client().roles(args.roles).connect().await?;
     let start = args.from.map_or(Start::Latest, Instant::start);
     let request = client.subscribe(&args.topic).from(start);
     let request = request

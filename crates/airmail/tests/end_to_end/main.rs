@@ -46,6 +46,7 @@
     reason = "a test panics where something is wrong"
 )]
 
+mod audience;
 mod book;
 #[cfg(feature = "kafka")]
 #[cfg(feature = "test-switches")]

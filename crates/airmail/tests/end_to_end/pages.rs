@@ -111,6 +111,8 @@ fn advice(code: ErrorCode) -> &'static str {
         }
         ErrorCode::Elsewhere => "ask the node that the error names; SDKs ask again by themselves",
         ErrorCode::Disconnected => "is the node running, and is the address right?",
+        ErrorCode::RoleNotFound => "`airmail role list`; create it, or correct the name",
+        ErrorCode::RoleExists => "use it, or another name",
         code => mailbox_advice(code),
     }
 }

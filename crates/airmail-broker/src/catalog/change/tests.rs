@@ -1,6 +1,8 @@
 //! Claims about the commands' bytes.
 
 use super::*;
+use airmail_model::namespace::LOGS_MAX;
+use airmail_model::{Incarnation, Lane, LogIndex, Synced};
 
 fn create(id: u32, name: &str) -> Change {
     Change::Create {
@@ -109,11 +111,30 @@ fn every_command_is_read_as_written_and_no_part_of_it_is() {
             provisions: Provisions::new(&[0xff, 0]).expect("few"),
         },
     ] {
-        let bytes = change.encode();
-        assert_eq!(Change::decode(&bytes), Some(change));
-        for cut in 0..bytes.len() {
-            assert_eq!(Change::decode(&bytes[..cut]), None);
-        }
+        assert_read_as_written(change);
+    }
+}
+
+#[test]
+fn commands_about_roles_are_read_as_written_and_no_part_of_them_is() {
+    let id = RoleId(9);
+    let name = "the cook".to_owned();
+    for change in [Change::CreateRole { id, name }, Change::DeleteRole { id }] {
+        assert_read_as_written(change);
+    }
+    let nameless = Change::CreateRole {
+        id,
+        name: String::new(),
+    };
+    assert_eq!(Change::decode(&nameless.encode()), None);
+}
+
+/// Asserts that a command is read as it is written, and that no part of it is a command.
+fn assert_read_as_written(change: Change) {
+    let bytes = change.encode();
+    assert_eq!(Change::decode(&bytes), Some(change));
+    for cut in 0..bytes.len() {
+        assert_eq!(Change::decode(&bytes[..cut]), None);
     }
 }
 

@@ -62,6 +62,7 @@ impl Harness {
             clock: told,
             client_name: "test".to_owned(),
             namespace: "".into(),
+            roles: Vec::new(),
             producer: ProducerConfig::default(),
             subscriber: SubscriberConfig::default(),
             connect_timeout: Duration::from_secs(10),

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod flow;
+mod roles;
 
 use super::{Services, principal_of};
 use crate::metrics::Snapshot;
@@ -25,7 +26,9 @@ impl Services {
         let outcome = shards.change(self.handle(), principal.clone(), command);
         match outcome.await? {
             Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
-            Outcome::Deleted | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
+            Outcome::Deleted | Outcome::Role(_) | Outcome::Topics { .. } => {
+                Err(Error::new(ErrorCode::Internal))
+            }
         }
     }
 
@@ -121,7 +124,9 @@ impl Services {
         let shards = self.door.shards();
         match shards.change(self.handle(), principal, command).await? {
             Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
-            Outcome::Namespace(_) | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
+            Outcome::Namespace(_) | Outcome::Role(_) | Outcome::Topics { .. } => {
+                Err(Error::new(ErrorCode::Internal))
+            }
         }
     }
 
@@ -247,6 +252,38 @@ impl Admin for Services {
     ) -> Result<Response<v1::Namespace>, Status> {
         let call = self.call("AcceptLoss");
         Self::answer(&call, self.accept(request).await)
+    }
+
+    async fn create_role(
+        &self,
+        request: Request<v1::CreateRoleRequest>,
+    ) -> Result<Response<v1::Role>, Status> {
+        let call = self.call("CreateRole");
+        Self::answer(&call, roles::create(self, request).await)
+    }
+
+    async fn get_role(
+        &self,
+        request: Request<v1::GetRoleRequest>,
+    ) -> Result<Response<v1::Role>, Status> {
+        let call = self.call("GetRole");
+        Self::answer(&call, roles::find(self, request.into_inner().name))
+    }
+
+    async fn list_roles(
+        &self,
+        _request: Request<v1::ListRolesRequest>,
+    ) -> Result<Response<v1::ListRolesResponse>, Status> {
+        let call = self.call("ListRoles");
+        Self::answer(&call, roles::list(self))
+    }
+
+    async fn delete_role(
+        &self,
+        request: Request<v1::DeleteRoleRequest>,
+    ) -> Result<Response<v1::DeleteRoleResponse>, Status> {
+        let call = self.call("DeleteRole");
+        Self::answer(&call, roles::delete(self, request).await)
     }
 
     async fn get_flow(

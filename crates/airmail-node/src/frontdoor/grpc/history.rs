@@ -48,7 +48,10 @@ pub(super) async fn stream(
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
-    let principal = Principal::clone(&principal);
+    let principal = Principal {
+        roles: door.believed(&request.roles)?,
+        ..Principal::clone(&principal)
+    };
     let credit = door.limits().credit_bytes;
     let session = SessionHandle::for_one_call(door, principal, credit).await?;
     session.add(subscribe).await?;

@@ -99,6 +99,7 @@ pub(super) fn hello_from_proto(
         protocol,
         namespaces: hello.namespaces,
         credit,
+        roles: hello.roles,
     })
 }
 

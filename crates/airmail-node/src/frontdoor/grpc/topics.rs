@@ -50,6 +50,8 @@ pub(super) async fn list(
                 more,
             })
         }
-        Outcome::Namespace(_) | Outcome::Deleted => Err(Error::new(ErrorCode::Internal)),
+        Outcome::Namespace(_) | Outcome::Role(_) | Outcome::Deleted => {
+            Err(Error::new(ErrorCode::Internal))
+        }
     }
 }

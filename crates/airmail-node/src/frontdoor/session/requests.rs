@@ -76,10 +76,12 @@ impl SessionRequests {
     /// Says Hello: first, and once. Answered by [`Event::Welcome`].
     ///
     /// # Errors
-    /// [`SessionError`] if Hello was said already, a namespace does not exist, or the node starts or stops.
+    /// [`SessionError`] if Hello was said already, a namespace or role does not exist, roles are not believed, or the node
+    /// starts or stops.
     pub async fn hello(&self, hello: &Hello) -> Result<(), SessionError> {
         self.is_new()?;
         let welcome = self.welcome(hello)?;
+        let roles = self.door.believed(&hello.roles)?;
         self.shared.greeted.store(true, Ordering::Relaxed);
         let bytes = match hello.credit {
             Credit::Nothing => 0,
@@ -93,6 +95,9 @@ impl SessionRequests {
         self.queue.push(Event::Welcome(Box::new(welcome)));
         if let Some(within) = alive {
             self.queue.begin_news(within);
+        }
+        if !roles.is_none() {
+            self.ask(Request::Roles(roles)).await?;
         }
         if bytes > 0 {
             self.ask(Request::Credit { bytes }).await?;

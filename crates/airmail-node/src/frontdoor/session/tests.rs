@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::Config;
 use crate::config::cluster::Roles;
 use crate::frontdoor::PublishRefusal;
 use crate::metrics::Metrics;
@@ -36,9 +37,10 @@ impl Shard {
         );
         Shard {
             door: FrontDoor::new(
-                handle.clone(),
-                Shards::new(handle, Vec::new()),
-                Arc::new(Metrics::default()),
+                &handle.clone(),
+                &Shards::new(handle, Vec::new()),
+                &Config::default(),
+                &Arc::new(Metrics::default()),
             ),
             requests,
             stop,
@@ -180,6 +182,7 @@ async fn nothing_can_be_asked_before_hello() {
         protocol: 1,
         namespaces: Vec::new(),
         credit: Credit::Nothing,
+        roles: Vec::new(),
     };
     // The shard of this test never is ready.
     let starting = SessionError::Unavailable(Unavailable::Starting);

@@ -9,7 +9,7 @@ use super::super::input::{Chunk, Input};
 use super::super::status_line::{StatusLine, rate};
 use super::{PublishArgs, topic_name};
 use airmail_client::{Client, Error, ErrorCode, Message, Publisher, SummaryFuture};
-use airmail_model::TopicName;
+use airmail_model::{RoleId, TopicName};
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -26,16 +26,21 @@ enum Read {
     Refused(u64, Error),
 }
 
-/// Publishes all lines.
+/// Publishes all lines, for these roles.
 ///
 /// # Errors
 /// Standard input cannot be read; a line cannot be published, or was not stored.
-pub(super) async fn publish(args: &PublishArgs, client: Client) -> anyhow::Result<ExitCode> {
+pub(super) async fn publish(
+    args: &PublishArgs,
+    audience: Vec<RoleId>,
+    client: Client,
+) -> anyhow::Result<ExitCode> {
     // One for all of it: no signal is lost while it is not waited for.
     let mut endings = Endings::new()?;
     let mut input = Input::of_stdin()?;
     let mut work = Work {
         args,
+        audience,
         publisher: client.publisher(),
         topics: Topics::new(&args.topic),
         pending: Pending::default(),
@@ -64,6 +69,7 @@ pub(super) async fn publish(args: &PublishArgs, client: Client) -> anyhow::Resul
 /// The work of publishing lines: options, publisher and messages on their way.
 struct Work<'a> {
     args: &'a PublishArgs,
+    audience: Vec<RoleId>,
     publisher: Publisher,
     topics: Topics,
     pending: Pending,
@@ -98,6 +104,7 @@ impl Work<'_> {
                     let mut message = Message::new(topic, line);
                     message.attributes.clone_from(&self.args.attributes);
                     message.ttl_ms = self.args.ttl;
+                    message.audience.clone_from(&self.audience);
                     messages.push(message);
                 }
                 Err(error) => {

@@ -161,6 +161,8 @@ fn show_change(change: &Change) -> String {
         Change::Truncate { log, cuts, at } => {
             format!("log {log} goes on at {at}, cut {cuts} times")
         }
+        Change::CreateRole { id, name } => format!("create role {id}, {name}"),
+        Change::DeleteRole { id } => format!("delete role {id}"),
         Change::Recreate {
             id,
             based_on,
@@ -180,6 +182,7 @@ fn show_result(result: &Result<Outcome, CommandRefusal>) -> String {
             } = namespace;
             format!("{name} is namespace {id}, in version {version}")
         }
+        Ok(Outcome::Role(role)) => format!("{} is role {}", role.name, role.id),
         Ok(Outcome::Deleted) => "deleted".to_owned(),
         Ok(Outcome::Topics { .. }) => "topics".to_owned(),
         Err(CommandRefusal::NotReady) => "refused: the catalog is not ready".to_owned(),

@@ -204,6 +204,7 @@ impl Player {
                 Request::Credit { .. } => "more credit".to_owned(),
                 Request::Clock { .. } => "what does the node's clock show?".to_owned(),
                 Request::Publish { .. } => panic!("a subscriber publishes"),
+                Request::Roles(_) => panic!("a subscriber says which roles it has"),
             };
             effects.push(format!("to the node: {text}"));
             if let Request::Add(add) = request {

@@ -85,7 +85,7 @@ impl Services {
         let mut actions = actions.iter();
         actions.try_for_each(|action| {
             let action = Action::Mailbox(*action);
-            self.authorizer.authorize(principal, action)
+            self.authorizer.authorize(principal, action).map(drop)
         })
     }
 }
