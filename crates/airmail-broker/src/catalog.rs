@@ -63,6 +63,7 @@ mod validate;
 
 use crate::input::{Command, CommandId};
 use airmail_model::{Error, NamespaceId, Now, Sequence};
+pub use change::brings_roles;
 use commands::Current;
 use fold::Fold;
 pub use losses::{Crossing, LogCut, LogLosses};

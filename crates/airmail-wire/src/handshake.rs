@@ -34,8 +34,9 @@ use prost::Message;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Versions of the protocol that this release speaks.
-pub const VERSIONS: RangeInclusive<u32> = 1..=1;
+/// Versions of the protocol that this release speaks. A node that speaks version 1 alone knows neither time to live nor
+/// audience: it would give messages to clients who are not to have them.
+pub const VERSIONS: RangeInclusive<u32> = 2..=2;
 /// Bytes of a challenge.
 pub const CHALLENGE_BYTES: usize = 32;
 /// Most bytes of a frame of the handshake before a peer is known. A Welcome may be longer.

@@ -104,7 +104,7 @@ fn refused(one: Credentials, other: Credentials) -> Refusal {
 #[test]
 fn who_has_the_secret_is_let_in_and_learns_what_the_other_has() {
     let (mut connecting, known) = known(one(), other()).unwrap();
-    assert_eq!((&known.link, known.version), (&to(2), 1));
+    assert_eq!((&known.link, known.version), (&to(2), *VERSIONS.end()));
     assert_eq!(known.peer, one().node);
     assert!(!connecting.trusts());
     let [proof, welcome] = known.welcome(&offer());
@@ -196,19 +196,20 @@ fn versions_are_a_range_and_the_highest_that_both_speak_is_spoken() {
         ..credentials
     };
     // The next release, which still speaks this one's.
-    let (_, known) = known(speaks(one(), 1..=2), other()).unwrap();
-    assert_eq!(known.version, 1);
-    let (_, known) = self::known(one(), speaks(other(), 1..=2)).unwrap();
-    assert_eq!(known.version, 1);
+    let ours = *VERSIONS.end();
+    let (_, known) = known(speaks(one(), ours..=ours + 1), other()).unwrap();
+    assert_eq!(known.version, ours);
+    let (_, known) = self::known(one(), speaks(other(), ours..=ours + 1)).unwrap();
+    assert_eq!(known.version, ours);
     let (_, known) = self::known(speaks(one(), 1..=3), speaks(other(), 2..=4)).unwrap();
     assert_eq!(known.version, 3);
-    // One that does not any more.
-    let refusal = refused(speaks(one(), 2..=3), other());
-    assert_eq!(refusal.why, Why::Version);
-    assert_eq!(
-        refusal.text,
-        "node other speaks versions 1..=1, node one 2..=3"
-    );
+    // One that does not any more, and one of before, which would give to everybody what is for some.
+    for (versions, shown) in [(3..=4, "3..=4"), (1..=1, "1..=1")] {
+        let refusal = refused(speaks(one(), versions), other());
+        assert_eq!(refusal.why, Why::Version);
+        let text = format!("node other speaks versions 2..=2, node one {shown}");
+        assert_eq!(refusal.text, text);
+    }
 }
 
 #[test]

@@ -402,6 +402,23 @@ fn log_in(out: &mut Vec<u8>, log: LogId) {
     out.extend(log.index.0.to_le_bytes());
 }
 
+/// Whether commands in a batch for log 0 are about roles, or raise it to a version that has them: a program that knows none
+/// must not read it.
+#[must_use]
+pub fn brings_roles(batch: &Batch) -> bool {
+    let needs_roles = |change: Change| {
+        let raised = match change {
+            Change::Raise { version } => version,
+            _ => 0,
+        };
+        change.version().max(raised) >= ROLES
+    };
+    let mut changes = batch
+        .iter()
+        .filter_map(|record| Change::decode(record.payload));
+    changes.any(needs_roles)
+}
+
 /// A length of one byte, and as many bytes.
 fn counted(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));

@@ -13,6 +13,7 @@
 
 mod growing;
 mod new_life;
+mod roles;
 
 pub use new_life::Repair;
 

@@ -8,11 +8,14 @@ use std::fmt::{self, Write as _};
 /// the first version alone open the first shard of the first storage, and refuse this one; an identity of just that
 /// is written in the first version.
 const FURTHER: u32 = 2;
+/// Version of an identity whose log 0 has roles. Programs that know no later one would give what is for some roles to
+/// everybody, and refuse this one.
+const ROLES: u32 = 3;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
 /// The cluster and the node that a data directory belongs to. Written when it is made, and again when it
-/// gets more shards.
+/// gets more shards, or the first role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
@@ -25,6 +28,8 @@ pub struct Identity {
     pub created: Wall,
     /// The storage of the node that it is: none for the node's first, which holds log 0.
     pub storage: StorageName,
+    /// Log 0 has roles, or is about to.
+    pub has_roles: bool,
 }
 
 /// Reason for which an identity cannot be used.
@@ -45,24 +50,27 @@ pub enum IdentityError {
 
 impl Identity {
     /// The newest version of the directory's layout that this program reads and writes.
-    pub const VERSION: u32 = FURTHER;
+    pub const VERSION: u32 = ROLES;
 
     /// The version that this one is written as.
     fn version(&self) -> u32 {
-        if self.shards > 1 || !self.storage.is_first() {
+        if self.has_roles {
+            ROLES
+        } else if self.shards > 1 || !self.storage.is_first() {
             FURTHER
         } else {
             1
         }
     }
 
-    /// Whether this is `later` from before that got more shards, or `later` itself.
+    /// Whether this is `later` from before that got more shards or roles, or `later` itself.
     pub(super) fn grows_to(&self, later: &Identity) -> bool {
         let grown = Identity {
             shards: later.shards,
+            has_roles: later.has_roles,
             ..*self
         };
-        grown == *later && self.shards <= later.shards
+        grown == *later && self.shards <= later.shards && self.has_roles <= later.has_roles
     }
 
     /// Reads the text of an `identity` file.
@@ -98,7 +106,7 @@ impl Identity {
         // Only a further storage has a name.
         let named = lines.next().filter(|line| line.starts_with("storage "));
         let storage = match named {
-            Some(line) if version == FURTHER => {
+            Some(line) if version >= FURTHER => {
                 field(Some(line), "storage").and_then(StorageName::new)
             }
             _ => Some(StorageName::FIRST),
@@ -112,6 +120,7 @@ impl Identity {
             shards,
             created: Wall(created),
             storage,
+            has_roles: version == ROLES,
         };
         // Written again it must be the same to the byte, its checksum with it.
         if identity.to_string() != text {
@@ -155,16 +164,22 @@ mod tests {
         shards: 4,
         created: Wall(1_790_000_000_000_000),
         storage: StorageName::FIRST,
+        has_roles: false,
     };
 
-    fn all() -> [Identity; 3] {
+    fn all() -> [Identity; 5] {
         let storage = StorageName::new("fast").unwrap();
         let named = Identity {
             storage,
             ..IDENTITY
         };
         let single = Identity { shards: 1, ..named };
-        [IDENTITY, named, single]
+        let with_roles = |of| Identity {
+            has_roles: true,
+            ..of
+        };
+        let (one, further) = (with_roles(IDENTITY), with_roles(named));
+        [IDENTITY, named, single, one, further]
     }
 
     #[test]
@@ -187,6 +202,12 @@ mod tests {
         assert_eq!(Identity::parse(&one.to_string()), Ok(one));
         assert!(one.grows_to(&IDENTITY) && IDENTITY.grows_to(&IDENTITY));
         assert!(!IDENTITY.grows_to(&one));
+        let with_roles = Identity {
+            has_roles: true,
+            ..one
+        };
+        assert!(with_roles.to_string().contains("version 3\n"));
+        assert!(one.grows_to(&with_roles) && !with_roles.grows_to(&one));
         let other = Identity { cluster: 2, ..one };
         assert!(!other.grows_to(&IDENTITY));
     }
@@ -208,7 +229,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let text = IDENTITY.to_string().replace("version 2", "version 7");
-        let (found, known) = (7, 2);
+        let (found, known) = (7, 3);
         assert_eq!(
             Identity::parse(&text),
             Err(IdentityError::Newer { found, known })

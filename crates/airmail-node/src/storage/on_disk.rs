@@ -4,10 +4,14 @@
 
 use super::directory::Directory;
 use crate::config::Config;
+use airmail_broker::brings_roles;
 use airmail_log::disk::{DiskFiles, DiskOptions};
 use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
-use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble, Waker};
-use airmail_model::{LogId, Mono, Now};
+use airmail_log::{
+    Call, Capabilities, ClockState, Completion, LogStorage, Refusal, Tag, Trouble, Waker,
+};
+use airmail_model::{Batch, LogId, Mono, Now};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +22,8 @@ pub(super) struct OnDisk {
     shard: u16,
     /// Changes of the directory's standing that the journal has been told.
     told: u64,
+    /// Appends to log 0 that are not answered, in order. Those that the journal was not given have the reason.
+    of_system: VecDeque<(Tag, Option<String>)>,
     /// After the others, so that their threads have ended before the locks are let go.
     directory: Arc<Directory>,
 }
@@ -51,8 +57,38 @@ impl OnDisk {
             journal,
             shard,
             told: 0,
+            of_system: VecDeque::new(),
             directory: Arc::clone(directory),
         })
+    }
+
+    /// Takes note of an append to log 0; whether it may go to the journal. Before the first role is written there, the
+    /// directory says that it has roles, so that no program opens it that would give to everybody what is for some. That
+    /// waits for the disk, once in the life of a directory.
+    fn append_to_system(&mut self, t: Tag, batch: &Batch) -> bool {
+        let noted = if brings_roles(batch) {
+            self.directory.data().note_roles()
+        } else {
+            Ok(())
+        };
+        let refused = noted.err().map(|error| error.to_string());
+        let is_taken = refused.is_none();
+        self.of_system.push_back((t, refused));
+        is_taken
+    }
+
+    /// Refuses what the journal was not given, behind the answers to what came before. `answers` are the journal's.
+    fn refuse_in_order(&mut self, answers: usize, out: &mut Vec<Completion>) {
+        if self.of_system.is_empty() {
+            return;
+        }
+        let tags = out.iter().skip(answers).filter_map(Completion::tag);
+        let answered: Vec<Tag> = tags.collect();
+        self.of_system.retain(|(t, _)| !answered.contains(t));
+        while let Some((t, Some(reason))) = self.of_system.pop_front_if(|(_, why)| why.is_some()) {
+            let why = Refusal::Io(reason);
+            out.push(Completion::Refused { t, why });
+        }
     }
 
     /// The logs that it has.
@@ -67,6 +103,12 @@ impl LogStorage for OnDisk {
     }
 
     fn submit(&mut self, call: Call) {
+        if let Call::Append { t, log, batch, .. } = &call
+            && *log == LogId::SYSTEM
+            && !self.append_to_system(*t, batch)
+        {
+            return;
+        }
         self.journal.submit(call);
     }
 
@@ -77,7 +119,9 @@ impl LogStorage for OnDisk {
             Some(None) => self.journal.release(),
             None => {}
         }
+        let answers = out.len();
         let deadline = self.journal.poll(now, out);
+        self.refuse_in_order(answers, out);
         for problem in self.journal.take_damage() {
             tell(&self.directory.data().shard(self.shard), &problem);
         }

@@ -133,6 +133,7 @@ impl StorageSet {
             shards: config.shards,
             created: clock.now().wall,
             storage: StorageName::FIRST,
+            has_roles: false,
         };
         let mut storages = Vec::new();
         for (name, url) in config.storages()? {
@@ -156,6 +157,7 @@ impl StorageSet {
                     fits(path, &found, &new).map_err(|error| failed(&url)(error.into()))?;
                     new = Identity {
                         created: new.created,
+                        has_roles: false,
                         ..found
                     };
                     Some(Arc::new(taken))

@@ -129,6 +129,20 @@ fn commands_about_roles_are_read_as_written_and_no_part_of_them_is() {
     assert_eq!(Change::decode(&nameless.encode()), None);
 }
 
+#[test]
+fn a_batch_that_raises_log_0_to_roles_is_known_by_it() {
+    let role = Change::DeleteRole { id: RoleId(9) };
+    let batch = |change: &Change, raised| change.to_batch(Wall(1), raised).expect("small");
+    assert!(brings_roles(&batch(&role, FIRST_VERSION)));
+    assert!(brings_roles(&batch(&role, LAST_VERSION)));
+    assert!(brings_roles(&batch(
+        &Change::Raise { version: ROLES },
+        ROLES
+    )));
+    assert!(!brings_roles(&batch(&create(1, "orders"), FIRST_VERSION)));
+    assert!(!brings_roles(&batch(&create_in("fast", 3), FIRST_VERSION)));
+}
+
 /// Asserts that a command is read as it is written, and that no part of it is a command.
 fn assert_read_as_written(change: Change) {
     let bytes = change.encode();

@@ -1,12 +1,44 @@
 use super::*;
 use airmail_model::{NodeId, StorageName, Wall};
 
+#[test]
+fn a_directory_with_roles_says_so_in_both_identities_keeps_its_lock_and_grows_on() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = DataDir::open(temp.path(), &NEW).unwrap();
+    let guard = data.guard().unwrap().unwrap();
+    let before = guard.look();
+    data.note_roles().unwrap();
+    let noted = Identity {
+        has_roles: true,
+        ..NEW
+    };
+    for name in [IDENTITY, IDENTITY_COPY] {
+        assert_eq!(read_one(temp.path(), name).unwrap(), noted);
+    }
+    data.note_roles().unwrap();
+    let taken = DataDir::open(temp.path(), &NEW).unwrap_err();
+    assert!(matches!(taken, DataDirError::InUse { .. }), "{taken}");
+    assert_eq!(guard.look(), before);
+    drop((data, guard));
+    // One of the two was not written any more before the power failed.
+    write_identity(temp.path(), IDENTITY_COPY, &NEW).unwrap();
+    let more = Identity { shards: 2, ..NEW };
+    let data = DataDir::open(temp.path(), &more).unwrap();
+    assert_eq!(data.problems(), []);
+    let grown = Identity { shards: 2, ..noted };
+    assert_eq!(data.identity(), &grown);
+    for name in [IDENTITY, IDENTITY_COPY] {
+        assert_eq!(read_one(temp.path(), name).unwrap(), grown);
+    }
+}
+
 const NEW: Identity = Identity {
     cluster: 11,
     node: NodeId(22),
     shards: 2,
     created: Wall(33),
     storage: StorageName::FIRST,
+    has_roles: false,
 };
 
 #[test]
