@@ -271,7 +271,7 @@ impl BatchCursor {
         if self.received.clock.is_none() {
             return Some(MessageBatch {
                 from: self.next?,
-                time: None,
+                expired: Box::default(),
                 received: self.received,
             });
         }
@@ -279,16 +279,20 @@ impl BatchCursor {
         self.skip_expired(|| now, &mut tell);
         let (from, time) = (self.next?, self.received.time(now));
         // What is left out behind the first that is given.
+        let mut expired = Vec::new();
         for (sequence, record) in self.received.iter_from(from) {
-            let owner = self.received.owner(record.topic);
-            if let (Some(owner), true) = (owner, self.received.is_expired(&record, time)) {
+            if !self.received.is_expired(&record, time) {
+                continue;
+            }
+            expired.push(record.index);
+            if let Some(owner) = self.received.owner(record.topic) {
                 let log = self.received.log;
                 tell(owner, Expired { log, sequence });
             }
         }
         Some(MessageBatch {
             from,
-            time,
+            expired: expired.into(),
             received: self.received,
         })
     }
@@ -300,8 +304,8 @@ impl BatchCursor {
 pub struct MessageBatch {
     received: ReceivedBatch,
     from: u16,
-    /// Time by which they were judged when they were given; `None` if none expires.
-    time: Option<AppendTime>,
+    /// Indexes of those that had expired when they were given.
+    expired: Box<[u16]>,
 }
 
 impl MessageBatch {
@@ -313,7 +317,7 @@ impl MessageBatch {
 
     /// Iterates over the messages in order, each with its number in its log; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        self.received.unexpired_from(self.from, self.time)
+        self.received.iter_without(self.from, &self.expired)
     }
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of

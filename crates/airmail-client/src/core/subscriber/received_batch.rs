@@ -140,47 +140,29 @@ impl ReceivedBatch {
     /// Iterates like [`ReceivedBatch::iter`], from a place in the batch on.
     #[must_use]
     pub fn iter_from(&self, place: u16) -> Messages<'_> {
-        self.unexpired_from(place, None)
+        self.iter_without(place, &[])
     }
 
-    /// Iterates over the messages from a place on that have not expired by this time, where there is one.
+    /// Iterates like [`ReceivedBatch::iter_from`], without those whose indexes in the batch are `left_out`, ascending.
     #[must_use]
-    pub fn unexpired_from(&self, place: u16, time: Option<AppendTime>) -> Messages<'_> {
+    pub fn iter_without<'a>(&'a self, place: u16, left_out: &'a [u16]) -> Messages<'a> {
         Messages {
             received: self,
             records: self.batch.iter_from(place),
-            time,
+            left_out,
         }
     }
 }
 
 /// Iterator over the messages of a received batch, each with its number.
+///
+/// It is decided by a record's index and topic whether it is given, before anything else of it is read: whoever looks at
+/// payloads alone costs no look at the rest.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
     received: &'a ReceivedBatch,
     records: Records<'a>,
-    /// Those that have expired by then are left out.
-    time: Option<AppendTime>,
-}
-
-impl<'a> Messages<'a> {
-    #[inline]
-    fn next_record(&mut self) -> Option<Record<'a>> {
-        let received = self.received;
-        let wanted = |index, topic| received.is_wanted(index, topic);
-        self.records.next_where(wanted)
-    }
-
-    /// Apart from the usual case, where nothing expires: a record is too large to be handed through a test of each.
-    #[cold]
-    fn next_unexpired(&mut self) -> Option<Record<'a>> {
-        loop {
-            let record = self.next_record()?;
-            if !self.received.is_expired(&record, self.time) {
-                return Some(record);
-            }
-        }
-    }
+    left_out: &'a [u16],
 }
 
 impl<'a> Iterator for Messages<'a> {
@@ -188,11 +170,10 @@ impl<'a> Iterator for Messages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(Sequence, Record<'a>)> {
-        let record = if self.time.is_none() {
-            self.next_record()
-        } else {
-            self.next_unexpired()
-        }?;
-        Some((self.received.number(record.index), record))
+        let (received, left_out) = (self.received, self.left_out);
+        let is_left_out = |index| !left_out.is_empty() && left_out.binary_search(&index).is_ok();
+        let wanted = |index, topic| received.is_wanted(index, topic) && !is_left_out(index);
+        let record = self.records.next_where(wanted)?;
+        Some((received.number(record.index), record))
     }
 }
