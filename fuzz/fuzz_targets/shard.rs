@@ -251,6 +251,7 @@ impl World {
                         n => Until::Sequence(Sequence(number(n))),
                     }),
                     tell_expired: at % 2 == 0,
+                    filter: None,
                     headers_only: at % 3 == 0,
                 };
                 self.request(session, Request::Add(subscribe));

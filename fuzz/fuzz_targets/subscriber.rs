@@ -187,6 +187,7 @@ impl World {
             start,
             until: until.map(|until| Until::Sequence(Sequence(number(until)))),
             tell_expired: at % 2 == 0,
+            filter: None,
             headers_only: false,
         };
         self.keys.push(self.subscriber.add(wanted));

@@ -12,10 +12,10 @@
 //!   is live, at its log's lane of a tail ([`tail_lane`], [`tail_subscriptions`]), or behind ([`behind`]): the tower
 //!   reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at the tail for its number to
 //!   come ([`behind_transitions`]).
-//! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
+//! - What the tower gives of a log goes to all who are live there ([`live`]), to each its part ([`fanout`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
-//! - What has expired is left out, and what is for other roles than the client has ([`judging`], [`left_out`]), the
-//!   former by the clock of its log ([`log_clock`]).
+//! - Left out is what is for other roles than the client has, what its subscription's filter ([`filters`]) does not match,
+//!   and what has expired ([`judging`], [`left_out`]), by the clock of its log ([`log_clock`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
 //!   is no more ([`retired`]).
 //! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
@@ -29,6 +29,7 @@
 //!   own. One with a live part is in the list of its topic at its tail. A record belongs to the subscription that
 //!   knows it, and after a step waits for exactly one thing.
 //! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
+//! - `filters`: on a stream with filters every subscription has one, and to each topic there is one; on others none has.
 //! - `numbers`: a subscription is found by its number on its stream, which has no other numbers.
 //! - `located`: only one that is still to be located has an end that was asked for and is not known.
 //! - `told`: no client is told more than was looked at for it: `told ≤ at`.
@@ -63,6 +64,8 @@ mod check;
 mod command;
 mod crossing;
 mod delivery_gate;
+mod fanout;
+mod filters;
 mod judging;
 mod left_out;
 mod listing;

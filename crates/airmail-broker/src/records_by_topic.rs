@@ -32,6 +32,12 @@ impl RecordsByTopic {
         RecordsByTopic { order, starts }
     }
 
+    /// The records of a topic, by its place, in order.
+    pub(crate) fn places(&self, topic: u16) -> &[u16] {
+        let topic = usize::from(topic);
+        &self.order[self.starts[topic].into()..self.starts[topic + 1].into()]
+    }
+
     /// The records of these topics, which ascend, without those whose places in the table are `left_out`, which may be
     /// empty; with their payloads, or without. `None` if there are none.
     pub(crate) fn slice(
@@ -48,16 +54,12 @@ impl RecordsByTopic {
                 batch.slice_of(kept)
             }
         };
-        let of = |topic: u16| {
-            let topic = usize::from(topic);
-            &self.order[self.starts[topic].into()..self.starts[topic + 1].into()]
-        };
         if let ([topic], true) = (topics, left_out.is_empty()) {
-            return slice_of(of(*topic));
+            return slice_of(self.places(*topic));
         }
         let mut kept: SmallVec<[u16; 64]> = SmallVec::new();
         for topic in topics {
-            kept.extend_from_slice(of(*topic));
+            kept.extend_from_slice(self.places(*topic));
         }
         let is_left_out = |place: u16| left_out.get(usize::from(place)).copied();
         kept.retain(|place| is_left_out(*place) != Some(true));

@@ -55,6 +55,10 @@ pub enum Bug {
     PartForOtherRoles,
     /// A late subscription is given what is for other roles.
     LateForbidden,
+    /// Records of a topic that one filter does not match are left out for every other one, too.
+    UnmatchedOfTopic,
+    /// A late subscription is given what its filter does not match.
+    LateUnfiltered,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

@@ -35,6 +35,8 @@ pub struct Stats {
     pub expired: u64,
     /// Messages that a subscription was not given because they are for other roles, each for each subscription.
     pub forbidden: u64,
+    /// Messages that a subscription was not given because its filter does not match them, each for each subscription.
+    pub filtered: u64,
     /// Logs that began a new life because a position lay beyond their end.
     pub renewed: u64,
     /// Times that a live subscription was detached for want of credit.
@@ -82,6 +84,7 @@ impl Default for Stats {
             gaps_loss: 0,
             expired: 0,
             forbidden: 0,
+            filtered: 0,
             renewed: 0,
             detached: 0,
             rejoined: 0,
@@ -125,6 +128,7 @@ impl Stats {
             gaps_loss,
             expired,
             forbidden,
+            filtered,
             renewed,
             detached,
             rejoined,
@@ -155,6 +159,7 @@ impl Stats {
             (&mut self.gaps_loss, gaps_loss),
             (&mut self.expired, expired),
             (&mut self.forbidden, forbidden),
+            (&mut self.filtered, filtered),
             (&mut self.renewed, renewed),
             (&mut self.detached, detached),
             (&mut self.rejoined, rejoined),

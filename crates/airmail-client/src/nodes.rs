@@ -116,7 +116,7 @@ impl Node {
 
     /// Gives the service of namespaces.
     pub(crate) fn admin(&self) -> AdminClient<Channel> {
-        AdminClient::new(self.channel.clone())
+        AdminClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
     /// Gives the service of mailboxes.

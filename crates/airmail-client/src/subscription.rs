@@ -32,6 +32,7 @@ pub struct SubscriptionRequest {
     namespace: Arc<str>,
     topic: Arc<str>,
     start: Start,
+    filter: Option<String>,
     choices: Choices,
 }
 
@@ -42,6 +43,7 @@ impl SubscriptionRequest {
             shared,
             topic: topic.into(),
             start: Start::Latest,
+            filter: None,
             choices: Choices::default(),
         }
     }
@@ -65,6 +67,13 @@ impl SubscriptionRequest {
         self
     }
 
+    /// Gives only messages that this filter matches, as `price > 20 and region in ('eu', 'us')`: of their attributes, in the
+    /// language of `docs/filters.md`. Default: all.
+    pub fn filter(mut self, filter: impl Into<String>) -> SubscriptionRequest {
+        self.filter = Some(filter.into());
+        self
+    }
+
     /// Leaves payloads out: each message comes with its attributes and all else, and an empty payload, which the node
     /// does not send. Default: with payloads.
     pub fn headers_only(mut self, without: bool) -> SubscriptionRequest {
@@ -75,8 +84,8 @@ impl SubscriptionRequest {
     /// Opens it, and waits until a node has it: nothing published from then on is missed.
     ///
     /// # Errors
-    /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, and
-    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
+    /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, `FILTER_INVALID`,
+    /// `FILTER_TOO_COMPLEX`, and `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
     /// waited for, if it lasts for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         topic_name(&self.topic)?;
@@ -86,7 +95,8 @@ impl SubscriptionRequest {
         });
         let start = self.start;
         let topics = vec![TopicStart { named, start }];
-        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, self.choices);
+        let choices = self.choices.with_filter(self.filter.as_deref())?;
+        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, choices);
         driver.open().await?;
         Ok(Subscription(driver))
     }

@@ -178,6 +178,8 @@ error_table! {
     LogSuspended = 51, "LOG_SUSPENDED", FailedPrecondition, false, "the log has stopped: its storage has lost something of it, and an operator has to decide";
     RoleNotFound = 52, "ROLE_NOT_FOUND", NotFound, false, "there is no such role";
     RoleExists = 53, "ROLE_EXISTS", AlreadyExists, false, "a role of this name exists";
+    FilterInvalid = 54, "FILTER_INVALID", InvalidArgument, false, "the text is no filter";
+    FilterTooComplex = 55, "FILTER_TOO_COMPLEX", ResourceExhausted, false, "the filter, or all filters together, need more than the node allows";
     32, "INTERNAL_ERROR" => Internal;
 }
 

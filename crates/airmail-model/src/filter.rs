@@ -52,7 +52,7 @@ pub const CONJUNCTIONS_MAX: usize = 64;
 /// assert_eq!(filter.to_string(), "price < 20 and not region in ('eu', 'us')");
 /// # Ok::<(), airmail_model::filter::FilterError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Filter {
     /// The tree, encoded: `code` has the format.
     code: Box<[u8]>,

@@ -20,12 +20,14 @@ pub use nodes::{NODES_TOLD_MAX, News, Nodes, ServingNode};
 use crate::batch::{Batch, Checked};
 use crate::durability::Durability;
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::id::{Extent, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
 use crate::position::{LogPosition, Position};
 use crate::time::{AppendTime, Mono};
 use crate::verdict::Roles;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A publish, by the number its stream gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,6 +114,9 @@ pub struct Subscribe {
     /// Whether its client is to be told of messages that it does not get because they have expired
     /// ([`Reply::Expired`]).
     pub tell_expired: bool,
+    /// Messages that are wanted, by their attributes; `None`: all. On a stream every subscription has a filter, or none has,
+    /// as the first one says, and with filters a topic has one subscription.
+    pub filter: Option<Arc<Filter>>,
     /// Whether the stream's deliveries come without payloads ([`Batch::headers_of`]). What the first subscription of a
     /// stream says holds for all of them.
     pub headers_only: bool,

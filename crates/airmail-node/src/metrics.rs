@@ -103,6 +103,11 @@ const COUNTERS: &[Reading] = &[
         |s| s.expired,
     ),
     (
+        "airmail_filtered",
+        "Messages that a subscription was not given because its filter does not match them",
+        |s| s.filtered,
+    ),
+    (
         "airmail_forbidden",
         "Messages that a subscription was not given because they are for other roles",
         |s| s.forbidden,

@@ -465,7 +465,8 @@ pub struct Add {
     /// Reserved for durable subscriptions: must be empty.
     #[prost(string, tag = "7")]
     pub name: ::prost::alloc::string::String,
-    /// Reserved for filters: must be empty.
+    /// Only messages whose attributes it matches (docs/filters.md). Empty: all. The first Add of a stream decides whether all of
+    /// its subscriptions have filters, or none; with filters, a topic has one subscription on it.
     #[prost(string, tag = "8")]
     pub filter: ::prost::alloc::string::String,
     /// Be told of messages that the subscription is not given because they have expired: Expired.
@@ -725,6 +726,9 @@ pub struct HistoryRequest {
     /// As in ClientHello.
     #[prost(string, repeated, tag = "9")]
     pub roles: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// As in Add.
+    #[prost(string, tag = "10")]
+    pub filter: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistoryResponse {

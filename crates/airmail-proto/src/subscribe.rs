@@ -10,17 +10,18 @@ pub use replies::{
 };
 
 use crate::v1;
+use airmail_model::filter::Filter;
 use airmail_model::frame::{Generation, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::namespace::{namespace_not_found, namespace_or_default};
 use airmail_model::{
     AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence, TopicName,
 };
+use std::sync::Arc;
 
 /// A subscription as asked for, from a message; `id_of` knows the namespaces.
 ///
 /// # Errors
-/// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, and `UNIMPLEMENTED` for a name or a
-/// filter.
+/// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, those of a filter, and `UNIMPLEMENTED` for a name.
 pub fn subscribe_from_proto(
     add: &v1::Add,
     limits: &Limits,
@@ -28,11 +29,6 @@ pub fn subscribe_from_proto(
 ) -> Result<Subscribe, Error> {
     if !add.name.is_empty() {
         return Err(Error::unimplemented("name").value(&add.name).limit("empty"));
-    }
-    if !add.filter.is_empty() {
-        return Err(Error::unimplemented("filter")
-            .value(&add.filter)
-            .limit("empty"));
     }
     TopicName::check(&add.topic, limits)?;
     let name = namespace_or_default(&add.namespace);
@@ -45,8 +41,26 @@ pub fn subscribe_from_proto(
         start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
         until: None,
         tell_expired: add.tell_expired,
+        filter: filter_from_proto(&add.filter)?,
         headers_only: add.headers_only,
     })
+}
+
+/// A filter from its text; `None` for the empty one.
+///
+/// # Errors
+/// `FILTER_INVALID`, `FILTER_TOO_COMPLEX`.
+pub fn filter_from_proto(text: &str) -> Result<Option<Arc<Filter>>, Error> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Filter::parse(text)?)))
+}
+
+/// A filter as text; the empty one for none.
+#[must_use]
+pub fn filter_to_proto(filter: Option<&Filter>) -> String {
+    filter.map_or_else(String::new, Filter::to_string)
 }
 
 /// A start from a message; `None` where there is none.
@@ -103,7 +117,7 @@ pub fn subscribe_to_proto(
         start: Some(start_to_proto(&subscribe.start)),
         batches,
         name: String::new(),
-        filter: String::new(),
+        filter: filter_to_proto(subscribe.filter.as_deref()),
         tell_expired: subscribe.tell_expired,
         headers_only: subscribe.headers_only,
     }

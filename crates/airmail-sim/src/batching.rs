@@ -1,5 +1,6 @@
 //! Batches for the log's own simulation, made with the encoder that publishers use.
 
+use crate::invariants::filters;
 use crate::message::{MessageId, payload};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
@@ -19,6 +20,8 @@ pub struct Part {
     pub ttl_ms: Option<u32>,
     /// The roles that it is for; none: everybody.
     pub audience: Vec<RoleId>,
+    /// The number that it has as an attribute.
+    pub number: Option<i64>,
 }
 
 /// A topic's name, by its number.
@@ -34,6 +37,7 @@ pub fn message(part: &Part) -> Message {
     Message {
         ttl_ms: part.ttl_ms,
         audience: part.audience.clone(),
+        attributes: filters::attributes(part.number),
         ..Message::new(part.topic.clone(), payload(part.id, part.filler))
     }
 }

@@ -129,6 +129,7 @@ kinds! {
     #[World] HistoryDone = "history complete",
     #[World] PublishedExpiring = "message published that expires",
     #[World] PublishedRestricted = "message published for some roles",
+    #[World] SubscribedFiltered = "subscribed with a filter",
     #[World] ExpiredAtNode = "message told as expired by the node",
     #[World] ExpiredAtClient = "message found expired by the client",
     #[World] Unsubscribed = "unsubscribed",

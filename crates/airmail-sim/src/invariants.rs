@@ -7,6 +7,7 @@ pub mod complete;
 pub mod durable_first;
 pub mod ends;
 pub mod expiry;
+pub mod filters;
 pub mod gaps;
 pub mod kept;
 pub mod numbers;

@@ -3,6 +3,7 @@
 
 use crate::invariants::audience::Audiences;
 use crate::invariants::expiry::Expiry;
+use crate::invariants::filters::Filters;
 use crate::invariants::numbers::Numbers;
 use crate::invariants::{Checked, Violation};
 use crate::lines::Lines;
@@ -34,6 +35,8 @@ pub struct Entry {
     pub ttl_ms: Option<u32>,
     /// The roles that it is for; none: everybody.
     pub audience: Vec<RoleId>,
+    /// The number that it has as an attribute.
+    pub number: Option<i64>,
     /// When it was published.
     pub published: Mono,
 }
@@ -84,6 +87,8 @@ pub struct Ledger {
     pub old_ends: bool,
     /// Facts by which audiences are judged.
     pub audiences: Audiences,
+    /// Facts by which filters are judged.
+    pub filters: Filters,
     /// Facts by which expiry is judged.
     pub expiry: Expiry,
     /// Logs that somebody has harmed from outside.
@@ -125,6 +130,7 @@ impl Ledger {
             reborn: false,
             refused: false,
             ttl_ms: self.expiry.ttl_ms(id, log.namespace),
+            number: self.filters.of_message(id),
             audience: self.audiences.of_message(id, log.namespace),
             published: self.expiry.now().mono,
         };

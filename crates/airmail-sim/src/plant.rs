@@ -90,6 +90,10 @@ pub enum Plant {
     PartForOtherRoles,
     /// [`BrokerBug::LateForbidden`].
     LateForbidden,
+    /// [`BrokerBug::UnmatchedOfTopic`].
+    UnmatchedOfTopic,
+    /// [`BrokerBug::LateUnfiltered`].
+    LateUnfiltered,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -176,6 +180,8 @@ impl Plant {
             | Plant::CreditTwice
             | Plant::PartForOtherRoles
             | Plant::LateForbidden
+            | Plant::UnmatchedOfTopic
+            | Plant::LateUnfiltered
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -279,6 +285,8 @@ impl Plant {
             Plant::OwnClock | Plant::ClockFromBelow | Plant::NotJudgedAgain => &["expiry: "],
             Plant::PartForOtherRoles => &["audience: ", "G2"],
             Plant::LateForbidden => &["audience: "],
+            Plant::UnmatchedOfTopic => &["filters: ", "G2"],
+            Plant::LateUnfiltered => &["filters: "],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -341,6 +349,8 @@ impl Plant {
             Plant::ClockFromBelow => BrokerBug::ClockFromBelow,
             Plant::PartForOtherRoles => BrokerBug::PartForOtherRoles,
             Plant::LateForbidden => BrokerBug::LateForbidden,
+            Plant::UnmatchedOfTopic => BrokerBug::UnmatchedOfTopic,
+            Plant::LateUnfiltered => BrokerBug::LateUnfiltered,
             _ => return None,
         })
     }

@@ -38,6 +38,7 @@ use crate::evidence::Evidence;
 use crate::invariants::audience::Audiences;
 use crate::invariants::bounded::Budget;
 use crate::invariants::expiry::Expiry;
+use crate::invariants::filters::Filters;
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Places;
 use crate::plant::Plant;
@@ -196,6 +197,7 @@ impl World {
             .map(|number| Client::new(number, plant, &audiences, &mut chance))
             .collect();
         evidence.ledger.audiences = audiences;
+        evidence.ledger.filters = Filters::new(seed);
         evidence.ledger.expiry = expiry(seed, &cluster, is_of_writers);
         World {
             clock_chance: Entropy::new(seed ^ 0xc10c),

@@ -60,22 +60,22 @@ impl Gateway {
             self.follow(key, out);
             return;
         }
-        let (body, clock) = match self.judge_part(log, session, part.body, part.base, part.appended)
-        {
-            Left::Some(body, clock, expired) => {
-                self.tell_expired(sub, log, &expired, out);
-                (body, clock)
-            }
-            Left::Nothing(expired) => {
-                self.tell_expired(sub, log, &expired, out);
-                return self.given_up_to(key, part.end, part.appended);
-            }
-            Left::Unknown => {
-                self.leave(key, out);
-                self.behind[key].at = part.first;
-                return self.await_clock(key, out);
-            }
-        };
+        let (body, clock) =
+            match self.judge_part(log, (session, sub), part.body, part.base, part.appended) {
+                Left::Some(body, clock, expired) => {
+                    self.tell_expired(sub, log, &expired, out);
+                    (body, clock)
+                }
+                Left::Nothing(expired) => {
+                    self.tell_expired(sub, log, &expired, out);
+                    return self.given_up_to(key, part.end, part.appended);
+                }
+                Left::Unknown => {
+                    self.leave(key, out);
+                    self.behind[key].at = part.first;
+                    return self.await_clock(key, out);
+                }
+            };
         let body = if self.sessions[session].headers_only() {
             headers(body)
         } else {

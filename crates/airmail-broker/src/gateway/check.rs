@@ -35,6 +35,8 @@ struct LogCounts {
 struct Counts {
     sessions: BTreeMap<SessionKey, SessionCounts>,
     logs: BTreeMap<LogKey, LogCounts>,
+    /// Subscriptions with filters.
+    filtered: usize,
 }
 
 impl Gateway {
@@ -68,6 +70,8 @@ impl Gateway {
             of_session.parked += usize::from(behind.state == BehindState::NoCredit);
             of_session.following += u64::from(behind.state == BehindState::Reading);
         }
+        let known = self.subs.filters.users();
+        assert_eq!(known, counts.filtered, "filters: of all subscriptions");
         self.check_counts(&counts.logs);
         self.check_sessions(counts.sessions);
         self.check_in_flight();
@@ -95,6 +99,13 @@ impl Gateway {
         let found = session.find(&self.subs, sub.id);
         assert_eq!(found, Some(key), "numbers: {sub:?} of {:?}", session.id);
         counts.sessions.entry(sub.session).or_default().all += 1;
+        let has_filter = self.subs.filters.of(key).is_some();
+        assert_eq!(
+            has_filter,
+            session.is_filtered(),
+            "filters: of {sub:?}, on its stream"
+        );
+        counts.filtered += usize::from(has_filter);
         let mut logs = self.live_parts(key);
         for log in &logs {
             let live = &mut counts.logs.entry(*log).or_default().live;

@@ -1,7 +1,7 @@
-//! Judging: which records of a batch are left out, because they have expired or are for other roles.
+//! Judging: which records of a batch are left out, because they are for other roles, are not wanted, or have expired.
 //!
-//! A batch that brings neither along costs one look at its header, and is given on as it is. Any other is judged by the
-//! log's time of this step ([`log_clock`](super::log_clock)) and by the roles of whom it is for. At the tail that is for
+//! A batch of which neither roles nor time leave out anything costs one look at its header, and is given on as it is to
+//! whoever has no filter. Any other is judged by the log's time of this step ([`log_clock`](super::log_clock)) and by the roles of whom it is for. At the tail that is for
 //! many at once ([`left_out`](super::left_out)); here it is for one who is behind, record by record. Nobody is told of what
 //! is for others; of what has expired, whoever asked to be.
 
@@ -9,9 +9,12 @@ use super::left_out::{JudgedBatch, LeftOut};
 use super::{Gateway, GatewayEffects};
 use crate::keys::{LogKey, SessionKey, SubKey};
 use airmail_log::Stored;
+use airmail_model::batch::Record;
 use airmail_model::frame::{Delivered, Expired, Reply};
 use airmail_model::verdict::{ClockReading, Roles, Verdict, judge};
 use airmail_model::{AppendTime, Batch, Sequence};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A time for what does not expire.
 const ANY_TIME: AppendTime = AppendTime(i64::MIN);
@@ -60,7 +63,7 @@ impl Gateway {
     pub(super) fn judge_part(
         &mut self,
         log: LogKey,
-        session: SessionKey,
+        (session, sub): (SessionKey, SubKey),
         body: Delivered,
         base: Sequence,
         appended: AppendTime,
@@ -69,7 +72,12 @@ impl Gateway {
             Delivered::Whole(batch) => batch.is_plain(),
             Delivered::Slice(slice) => slice.is_plain(),
         };
-        if is_plain {
+        let filter = self.subs.filters.of(sub);
+        let filter = filter.map(|key| Arc::clone(self.subs.filters.get(key)));
+        #[cfg(feature = "sabotage")]
+        let filter =
+            filter.filter(|_| self.config.bug != Some(crate::sabotage::Bug::LateUnfiltered));
+        if is_plain && filter.is_none() {
             return Left::Some(body, None, Vec::new());
         }
         let batch = body.to_batch();
@@ -84,8 +92,14 @@ impl Gateway {
             Some(crate::sabotage::Bug::LateForbidden) => &Roles::ALL,
             _ => roles,
         };
-        let (kept, expired, forbidden) = judge_each(&batch, base, (appended, clock), roles);
-        self.stats.forbidden += forbidden;
+        let wants = |record: &Record<'_>| {
+            let filter = filter.as_ref();
+            filter.is_none_or(|filter| filter.matches(record))
+        };
+        let verdicts = judge_each(&batch, base, (appended, clock), roles, wants);
+        self.stats.forbidden += verdicts.forbidden;
+        self.stats.filtered += verdicts.filtered;
+        let (kept, expired) = (verdicts.kept, verdicts.expired);
         if kept.len() == usize::from(batch.records()) {
             return Left::Some(body, clock, Vec::new());
         }
@@ -131,7 +145,10 @@ impl Gateway {
         for (topic, sub) in subs {
             if let Some(of_topic) = left_out.of_topic(topic) {
                 self.stats.forbidden += of_topic.forbidden;
-                self.tell_expired(sub, log, &of_topic.expired, out);
+                self.stats.filtered += of_topic.filtered;
+                let expired = of_topic.expired.iter().map(|(_, number)| *number);
+                let expired: SmallVec<[Sequence; 8]> = expired.collect();
+                self.tell_expired(sub, log, &expired, out);
             }
         }
     }
@@ -141,23 +158,36 @@ impl Gateway {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockUnknown;
 
-/// Judges each record of a batch for somebody with these roles who wants all of them: the places of those that are handed
-/// over, the numbers of those that have expired, and how many are for others.
+/// Verdicts on the records of a batch, for somebody.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdicts {
+    /// Places of those that are handed over.
+    pub(super) kept: Vec<u16>,
+    /// Numbers of those that have expired.
+    pub(super) expired: Vec<Sequence>,
+    /// Number of those that are for others.
+    pub(super) forbidden: u64,
+    /// Number of those that are not wanted.
+    pub(super) filtered: u64,
+}
+
+/// Judges each record of a batch for somebody with these roles.
 pub(super) fn judge_each(
     batch: &Batch,
     base: Sequence,
     (appended, clock): (AppendTime, Option<ClockReading>),
     roles: &Roles,
-) -> (Vec<u16>, Vec<Sequence>, u64) {
+    wants: impl Fn(&Record<'_>) -> bool,
+) -> Verdicts {
     let now = clock.map_or(ANY_TIME, |of| of.clock);
-    let (mut kept, mut expired, mut forbidden) = (Vec::new(), Vec::new(), 0);
+    let mut verdicts = Verdicts::default();
     for (record, place) in batch.iter().zip(0..) {
-        match judge(&record, appended, now, roles, |_| true) {
-            Verdict::HandOver => kept.push(place),
-            Verdict::Expired => expired.push(base.plus(record.index.into())),
-            Verdict::Forbidden => forbidden += 1,
-            Verdict::Unwanted => {}
+        match judge(&record, appended, now, roles, &wants) {
+            Verdict::HandOver => verdicts.kept.push(place),
+            Verdict::Expired => verdicts.expired.push(base.plus(record.index.into())),
+            Verdict::Forbidden => verdicts.forbidden += 1,
+            Verdict::Unwanted => verdicts.filtered += 1,
         }
     }
-    (kept, expired, forbidden)
+    verdicts
 }

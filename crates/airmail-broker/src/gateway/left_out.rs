@@ -25,10 +25,12 @@ pub(super) struct LeftOut {
 /// Records of one topic that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOutOfTopic {
-    /// The numbers of those that have expired.
-    pub(super) expired: Vec<Sequence>,
+    /// Those that have expired: places in the table, and numbers.
+    pub(super) expired: Vec<(u16, Sequence)>,
     /// Number of those that are for others.
     pub(super) forbidden: u64,
+    /// Number of those that a filter does not match.
+    pub(super) filtered: u64,
 }
 
 impl LeftOut {
@@ -40,6 +42,22 @@ impl LeftOut {
     /// Those of a topic, by its place.
     pub(super) fn of_topic(&self, topic: u16) -> Option<&LeftOutOfTopic> {
         self.by_topic.get(&topic)
+    }
+
+    /// Leaves out what a filter does not match, too: records of a topic, by their places, of a batch of so many.
+    pub(super) fn leave_out_unmatched(&mut self, topic: u16, unmatched: &[u16], records: u16) {
+        if unmatched.is_empty() {
+            return;
+        }
+        self.places.resize(records.into(), false);
+        let of_topic = self.by_topic.entry(topic).or_default();
+        // Nobody is told of the expiry of what it has not asked for.
+        let has = |place: &u16| unmatched.binary_search(place).is_ok();
+        of_topic.expired.retain(|(place, _)| !has(place));
+        for place in unmatched {
+            let place = &mut self.places[usize::from(*place)];
+            of_topic.filtered += u64::from(!std::mem::replace(place, true));
+        }
     }
 
     /// Leaves a record out, of a batch of so many.
@@ -152,7 +170,7 @@ impl JudgedBatch {
             // Nobody learns of the expiry of what it may not know of.
             if !forbidden[usize::from(record.place)] {
                 let of_topic = left_out.leave_out(*record, self.records);
-                of_topic.expired.push(*number);
+                of_topic.expired.push((record.place, *number));
             }
         }
         left_out

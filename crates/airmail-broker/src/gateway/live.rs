@@ -1,31 +1,20 @@
 //! At the tail: what the tower gives of a log goes to its live subscriptions.
 //!
 //! A session gets one delivery for each batch that holds something for it: the batch itself where
-//! it wants every topic in it and may have all of it, else a slice, shared by all sessions that want the same topics and
-//! may have the same of them. If
-//! it has no credit, the subscriptions that the batch concerns are detached where the batch begins. A
+//! it wants every topic in it and may have all of it, else a slice, shared by all sessions that want and may have the
+//! same ([`fanout`](super::fanout)). If it has no credit, the subscriptions that the batch concerns are detached where the batch begins. A
 //! session that wants no payloads gets slices that have none.
 
 use super::behind::{Behind, BehindState};
-use super::left_out::{JudgedBatch, LeftOut};
+use super::fanout::{Fanout, Topics, Wanted};
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
-use crate::records_by_topic::RecordsByTopic;
 use airmail_log::{GapWhy, Stored};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
-use airmail_model::verdict::Roles;
+use airmail_model::frame::{Channel, Delivery, GapReason, Reply, State};
 use airmail_model::{Extent, LogId, Sequence};
 use smallvec::SmallVec;
-use std::rc::Rc;
-
-/// Places in a batch's table of topics.
-type Topics = SmallVec<[u16; 8]>;
-/// Topics whose records a session gets, whether without payloads, and the roles that it has, where they count.
-type Wanted = (Topics, bool, Roles);
-/// Slices of one batch that are kept for the next session that wants the same.
-const SLICES_KEPT: usize = 32;
 
 /// Bytes that live traffic has moved, and buffers that are kept between batches for their memory.
 #[derive(Debug, Default)]
@@ -34,53 +23,6 @@ pub(super) struct LiveWork {
     pub(super) moved_bytes: usize,
     /// The live subscriptions that a batch concerns.
     matches: Vec<(SessionKey, u16, SubKey)>,
-}
-
-/// A batch on its way to the sessions of a tail.
-struct Fanout<'a> {
-    log: LogKey,
-    id: LogId,
-    stored: &'a Stored,
-    topics: usize,
-    /// `None`: it brings nothing along that is to be judged.
-    judged: Option<JudgedBatch>,
-    by_topic: Option<RecordsByTopic>,
-    slices: SmallVec<[(Wanted, Delivered); 4]>,
-}
-
-impl Fanout<'_> {
-    /// Finds what is left out for whoever has these roles; `None`: nothing.
-    fn left_out(&mut self, roles: &Roles) -> Option<Rc<LeftOut>> {
-        let left_out = self.judged.as_mut()?.for_roles(roles);
-        (!left_out.is_nothing()).then_some(left_out)
-    }
-
-    /// Those of these roles that make a difference to what is left out.
-    fn roles_that_count(&self, roles: &Roles) -> Roles {
-        let judged = self.judged.as_ref();
-        judged.map_or(Roles::NONE, |of| of.roles_that_count(roles).clone())
-    }
-
-    /// The part of the batch that is wanted, but for what is left out.
-    fn body(&mut self, wanted: Wanted, left_out: Option<&LeftOut>) -> Option<Delivered> {
-        let (topics, headers_only, _) = &wanted;
-        if topics.len() == self.topics && left_out.is_none() && !headers_only {
-            return Some(Delivered::Whole(self.stored.batch.clone()));
-        }
-        if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == wanted) {
-            return Some(body.clone());
-        }
-        let batch = &self.stored.batch;
-        let by_topic = self
-            .by_topic
-            .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let left_out = left_out.map_or(&[][..], |of| &of.places);
-        let body = Delivered::Slice(by_topic.slice(batch, topics, left_out, *headers_only)?);
-        if self.slices.len() < SLICES_KEPT {
-            self.slices.push((wanted, body.clone()));
-        }
-        Some(body)
-    }
 }
 
 impl Gateway {
@@ -148,15 +90,13 @@ impl Gateway {
             self.live.matches = matches;
             return self.tail_at(key, stored.extent.next(), out);
         };
-        let mut fanout = Fanout {
-            log: key,
-            id: log,
+        let mut fanout = Fanout::new(
+            (key, log),
             stored,
-            topics: stored.batch.topic_hashes().len(),
             judged,
-            by_topic: None,
-            slices: SmallVec::new(),
-        };
+            #[cfg(feature = "sabotage")]
+            self.config.bug,
+        );
         for group in matches.chunk_by(|one, other| one.0 == other.0) {
             self.deliver(&mut fanout, group, out);
         }
@@ -184,25 +124,36 @@ impl Gateway {
         }
         let mut topics: Topics = group.iter().map(|(_, place, _)| *place).collect();
         topics.dedup();
-        let (headers_only, roles) = {
-            let session = &self.sessions[session];
-            (session.headers_only(), session.roles(fanout.id.namespace))
+        let of = &self.sessions[session];
+        let (headers_only, roles) = (of.headers_only(), of.roles(fanout.id.namespace));
+        let filters = if of.is_filtered() {
+            let filters = group
+                .iter()
+                .filter_map(|(_, _, sub)| self.subs.filters.of(*sub));
+            filters.collect()
+        } else {
+            SmallVec::new()
         };
-        let left_out = fanout.left_out(roles);
-        let roles = fanout.roles_that_count(roles);
+        let roles_that_count = fanout.roles_that_count(roles);
         #[cfg(feature = "sabotage")]
-        let roles = match self.config.bug {
-            Some(crate::sabotage::Bug::PartForOtherRoles) => Roles::NONE,
-            _ => roles,
+        let roles_that_count = match self.config.bug {
+            Some(crate::sabotage::Bug::PartForOtherRoles) => airmail_model::verdict::Roles::NONE,
+            _ => roles_that_count,
         };
-        if let Some(left_out) = &left_out {
+        let wanted = Wanted {
+            topics,
+            headers_only,
+            roles: roles_that_count,
+            filters,
+        };
+        let part = fanout.part(wanted, roles, &self.subs.filters);
+        if let Some(left_out) = &part.left_out {
             let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
             self.tell_left_out(fanout.log, left_out, subs, out);
         }
-        let wanted = (topics, headers_only, roles);
-        let Some(body) = fanout.body(wanted, left_out.as_deref()) else {
-            // Input: a batch all of whose records of these topics have expired or are for others, or a publisher whose
-            // batch names a topic of which it holds no record.
+        let Some(body) = part.body else {
+            // Input: a batch all of whose records of these topics are left out, or a publisher whose batch names a topic
+            // of which it holds no record.
             return;
         };
         let (stored, tail) = (fanout.stored, &mut self.logs[fanout.log].tail);

@@ -40,6 +40,8 @@ pub(crate) struct Session {
     credit: i64,
     /// Whether its deliveries have no payloads; `None` before its first subscription.
     headers_only: Option<bool>,
+    /// Whether its subscriptions have filters; `None` before its first one.
+    filtered: Option<bool>,
     /// Roles by namespace, where there are any.
     roles: Vec<(NamespaceId, Roles)>,
     by_number: SubscriptionsByNumber,
@@ -92,6 +94,21 @@ impl Session {
     /// Whether its deliveries have no payloads.
     pub(crate) fn headers_only(&self) -> bool {
         self.headers_only == Some(true)
+    }
+
+    /// Whether a subscription may come that has a filter, or has none: as the first one.
+    pub(crate) fn may_filter(&self, filtered: bool) -> bool {
+        self.filtered.is_none_or(|of| of == filtered)
+    }
+
+    /// A subscription has come that has a filter, or has none: the first decides for all.
+    pub(crate) fn filters(&mut self, filtered: bool) {
+        self.filtered.get_or_insert(filtered);
+    }
+
+    /// Whether its subscriptions have filters.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.filtered == Some(true)
     }
 
     /// A subscription to something of a namespace was granted, with these roles: from here on they count for all that it
@@ -164,6 +181,7 @@ impl Sessions {
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             headers_only: None,
+            filtered: None,
             roles: Vec::new(),
             by_number: SubscriptionsByNumber::default(),
         });

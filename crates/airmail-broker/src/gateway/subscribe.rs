@@ -65,6 +65,10 @@ impl Gateway {
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
         self.sessions[session].wants_headers_only(wanted.headers_only);
+        self.sessions[session].filters(wanted.filter.is_some());
+        if let Some(filter) = wanted.filter {
+            self.subs.filters.add(sub, (session, wanted.topic), filter);
+        }
         if wanted.tell_expired {
             self.subs.tell_of_expiry(sub);
         }
@@ -172,12 +176,31 @@ impl Gateway {
                 .value(mine.subscriptions() + 1)
                 .limit(most));
         }
+        self.may_filter(session, wanted)?;
         let Some(entry) = self.catalog().get(id).cloned() else {
             return Err(Error::new(ErrorCode::NamespaceNotFound)
                 .field("namespace")
                 .value(id));
         };
         self.place_of(&entry, wanted, lane)
+    }
+
+    /// Whether a subscription may have its filter, or have none.
+    fn may_filter(&self, session: SessionKey, wanted: &Subscribe) -> Result<(), Error> {
+        let filter = wanted.filter.as_deref();
+        if !self.sessions[session].may_filter(filter.is_some()) {
+            let (value, limit) = match filter {
+                Some(filter) => (filter.to_string(), "none, as those before it on its stream"),
+                None => (
+                    "none".to_owned(),
+                    "a filter, as those before it on its stream",
+                ),
+            };
+            let error = Error::new(ErrorCode::SubscriptionInvalid).field("filter");
+            return Err(error.value(value).limit(limit));
+        }
+        let of = (session, wanted.topic);
+        filter.map_or(Ok(()), |filter| self.subs.filters.may_add(of, filter))
     }
 
     /// The log of a lane in which a subscription begins, and where in it.

@@ -6,6 +6,7 @@
 //! live in no lane is in none, and keeps the key of a record in the links' place. Where it has another record
 //! that one is known to [`super::parts`].
 
+use super::filters::Filters;
 use crate::keys::{BehindKey, LiveAt, SessionKey, SubKey, TailKey};
 use airmail_model::frame::{Generation, SubscriptionId};
 use airmail_model::{Lane, TopicHash};
@@ -114,6 +115,8 @@ pub(crate) struct Subscriptions {
     slab: Slab<Subscription>,
     /// Those that are to be told of what has expired: only looked up, never walked.
     told_of_expiry: HashSet<SubKey>,
+    /// Filters of those that have one.
+    pub(super) filters: Filters,
 }
 
 impl Subscriptions {
@@ -125,7 +128,9 @@ impl Subscriptions {
     /// Takes one out; it is in no list any more.
     pub(crate) fn remove(&mut self, key: SubKey) -> Subscription {
         self.told_of_expiry.remove(&key);
-        self.slab.remove(key.place())
+        let sub = self.slab.remove(key.place());
+        self.filters.remove(key, (sub.session, sub.topic()));
+        sub
     }
 
     /// Every one, in order of key.

@@ -11,6 +11,7 @@
 mod client;
 mod delivery_gate;
 mod expiry;
+mod filters;
 mod headers_only;
 mod vec_storage;
 mod world;

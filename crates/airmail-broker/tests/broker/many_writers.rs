@@ -159,6 +159,7 @@ impl Nodes {
                 start,
                 until,
                 tell_expired: false,
+                filter: None,
                 headers_only: false,
             }),
         );

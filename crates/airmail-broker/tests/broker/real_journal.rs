@@ -52,6 +52,7 @@ impl Bench {
             start,
             until,
             tell_expired: false,
+            filter: None,
             headers_only: false,
         }));
     }

@@ -7,6 +7,7 @@ use airmail_broker::{
     ShardConfig, TurnOutput,
 };
 use airmail_model::batch::BatchTarget;
+use airmail_model::filter::Filter;
 use airmail_model::frame::{
     Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
 };
@@ -16,6 +17,7 @@ use airmail_model::{
     NamespaceId, Now, Retention, RoleId, Sequence, StorageName, TopicHash, TopicName, Wall,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The namespace `default`.
@@ -104,6 +106,7 @@ fn wanted(namespace: NamespaceId, n: u32, topic: TopicHash, start: Start) -> Sub
         start,
         until: None,
         tell_expired: false,
+        filter: None,
         headers_only: false,
     }
 }
@@ -279,6 +282,27 @@ impl World {
             session,
             Subscribe {
                 headers_only,
+                ..wanted
+            },
+        );
+    }
+
+    /// Subscribes to a topic of `default`, for what a filter matches.
+    pub(crate) fn add_filtered(
+        &mut self,
+        session: SessionId,
+        n: u32,
+        name: &str,
+        start: Start,
+        filter: &str,
+    ) {
+        let wanted = wanted(NS, n, topic(name), start);
+        let filter = Filter::parse(filter).expect("a filter");
+        self.subscribe(
+            session,
+            Subscribe {
+                tell_expired: true,
+                filter: Some(Arc::new(filter)),
                 ..wanted
             },
         );

@@ -41,6 +41,7 @@ pub use received_batch::{Messages, ReceivedBatch};
 
 use super::backoff::{Backoff, BackoffConfig};
 use super::check_schedule::CheckSchedule;
+use airmail_model::filter::Filter;
 use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
@@ -51,6 +52,7 @@ use airmail_model::{
 };
 use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use stream_clock::StreamClock;
 use subscription_slot::{Mode, Part, PartMode, SubscriptionSlot};
 
@@ -126,6 +128,9 @@ pub struct SubscriptionSpec {
     pub until: Option<Until>,
     /// Whether its user is told of messages that have expired.
     pub tell_expired: bool,
+    /// Messages that its user wants; `None`: all. With filters each topic of a stream has one subscription, and each of them
+    /// has one.
+    pub filter: Option<Arc<Filter>>,
     /// Whether its stream's deliveries come without payloads: the first subscription of a stream decides for all.
     pub headers_only: bool,
 }
@@ -445,6 +450,7 @@ impl Subscriber {
             start: slot.start(epoch.unwrap_or(MapEpoch(1))),
             until: slot.until,
             tell_expired: slot.tell_expired,
+            filter: slot.filter.clone(),
             headers_only: slot.headers_only,
         }))
     }

@@ -13,6 +13,7 @@ use crate::core::{
 };
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{BatchCursor, Expired, Gap, MessageBatch, Received};
+use airmail_model::filter::Filter;
 use airmail_model::frame::{Reply, Start, State, Welcome};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, Lane, LogMap, MapEpoch, Mono, NamespaceId, Position};
@@ -43,12 +44,23 @@ pub(super) enum Available {
 }
 
 /// Choices of a user that hold for all topics of a subscription.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Choices {
+    /// Messages that are wanted; `None`: all.
+    pub(super) filter: Option<Arc<Filter>>,
     /// Whether the user is told of messages that have expired.
     pub(super) tell_expired: bool,
     /// Whether messages come without payloads.
     pub(super) headers_only: bool,
+}
+
+impl Choices {
+    /// The same with a filter, if there is a text of one.
+    pub(super) fn with_filter(self, text: Option<&str>) -> Result<Choices, Error> {
+        let filter = text.map(Filter::parse).transpose()?;
+        let filter = filter.map(Arc::new);
+        Ok(Choices { filter, ..self })
+    }
 }
 
 /// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in
@@ -394,6 +406,7 @@ impl SubscriptionDriver {
                     start: topic.start.clone(),
                     until: None,
                     tell_expired: self.choices.tell_expired,
+                    filter: self.choices.filter.clone(),
                     headers_only: self.choices.headers_only,
                 }));
             }
@@ -472,6 +485,7 @@ mod tests {
                 start: Start::Latest,
                 until: None,
                 tell_expired: false,
+                filter: None,
                 headers_only: false,
             })
         });

@@ -23,6 +23,7 @@ pub struct ManyRequest {
     namespace: Arc<str>,
     topics: Vec<(Arc<str>, Option<Start>)>,
     start: Start,
+    filter: Option<String>,
     choices: Choices,
 }
 
@@ -33,6 +34,7 @@ impl ManyRequest {
             shared,
             topics: topics.into_iter().map(|topic| (topic, None)).collect(),
             start: Start::Latest,
+            filter: None,
             choices: Choices::default(),
         }
     }
@@ -59,6 +61,13 @@ impl ManyRequest {
     /// is said of those.
     pub fn tell_expired(mut self, tell: bool) -> ManyRequest {
         self.choices.tell_expired = tell;
+        self
+    }
+
+    /// Gives only messages that this filter matches, as `price > 20 and region in ('eu', 'us')`: of their attributes, in the
+    /// language of `docs/filters.md`. Default: all.
+    pub fn filter(mut self, filter: impl Into<String>) -> ManyRequest {
+        self.filter = Some(filter.into());
         self
     }
 
@@ -95,7 +104,8 @@ impl ManyRequest {
         });
         let namespace = Arc::clone(&self.namespace);
         let topics = topics.collect();
-        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, self.choices);
+        let choices = self.choices.with_filter(self.filter.as_deref())?;
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, choices);
         driver.open().await?;
         Ok(ManySubscription(driver))
     }

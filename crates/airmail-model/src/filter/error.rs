@@ -1,6 +1,7 @@
 //! The reasons for which a text is no filter.
 
 use super::{BYTES_MAX, CONJUNCTIONS_MAX, DEPTH_MAX, TESTS_MAX};
+use crate::error::{Error, ErrorCode};
 use std::fmt;
 
 /// Characters of a text that an error shows.
@@ -77,6 +78,27 @@ impl FilterError {
         match self {
             FilterError::Invalid { .. } => "FILTER_INVALID",
             FilterError::TooComplex { .. } => "FILTER_TOO_COMPLEX",
+        }
+    }
+}
+
+/// An entry of the table; the field is `filter`.
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Error {
+        match error {
+            FilterError::Invalid {
+                line,
+                column,
+                found,
+                expected,
+            } => Error::new(ErrorCode::FilterInvalid)
+                .field("filter")
+                .value(format_args!("{found} in line {line}, column {column}"))
+                .limit(expected),
+            FilterError::TooComplex { bound, found } => Error::new(ErrorCode::FilterTooComplex)
+                .field("filter")
+                .value(format_args!("{found} {}", bound.name()))
+                .limit(bound.limit()),
         }
     }
 }

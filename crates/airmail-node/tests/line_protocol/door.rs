@@ -79,6 +79,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         start,
                         until: None,
                         tell_expired: false,
+                        filter: None,
                         headers_only: false,
                     };
                     session.add(subscribe).await?;

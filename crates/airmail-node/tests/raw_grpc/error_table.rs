@@ -100,6 +100,11 @@ fn proof(code: ErrorCode) -> Proof {
             "airmail/tests/end_to_end/kafka_loss.rs",
             "a_namespace_whose_topic_is_deleted_goes_on_when_it_is_made_anew",
         ),
+        ErrorCode::FilterInvalid => BAD_SUBSCRIPTION,
+        ErrorCode::FilterTooComplex => Test(
+            "airmail-node/tests/raw_grpc/filters.rs",
+            "a_filter_that_is_too_complex_is_told_which_bound_it_exceeds",
+        ),
         ErrorCode::RoleNotFound | ErrorCode::RoleExists => Test(
             "airmail/tests/end_to_end/audience.rs",
             "roles_are_not_believed_unless_the_node_is_told_to_and_only_known_ones_can_be_named",

@@ -312,7 +312,7 @@ async fn a_bad_subscription_fails_alone() {
                 filter: "x".into(),
                 ..add(1, "t")
             },
-            ErrorCode::Unimplemented,
+            ErrorCode::FilterInvalid,
             "filter",
         ),
         (

@@ -15,6 +15,7 @@ mod doors;
 mod error_table;
 mod errors;
 mod expiry;
+mod filters;
 mod headers_only;
 mod history;
 mod limits;

@@ -9,6 +9,7 @@ mod audience;
 mod connections;
 mod expiry;
 mod faulty_proxy;
+mod filters;
 mod headers_only;
 mod mailbox;
 mod many_topics;

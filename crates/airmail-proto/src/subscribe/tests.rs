@@ -240,6 +240,7 @@ fn a_subscription_survives_with_every_start() {
             start,
             until: None,
             tell_expired: true,
+            filter: None,
             headers_only: true,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
@@ -252,24 +253,34 @@ fn a_subscription_survives_with_every_start() {
 
 #[test]
 fn what_is_reserved_is_refused_by_name() {
-    let add = v1::Add {
+    let name = v1::Add {
         topic: "a".into(),
+        name: "mine".into(),
         ..Default::default()
     };
-    let filter = v1::Add {
-        filter: "x > 1".into(),
-        ..add.clone()
+    let error = subscribe_from_proto(&name, &Limits::DEFAULT, |_| Some(NamespaceId(1)));
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Unimplemented);
+    assert_eq!(error.field_name(), "name");
+}
+
+#[test]
+fn a_filter_is_read_from_its_text_and_written_as_one() {
+    let add = |filter: &str| v1::Add {
+        topic: "a".into(),
+        filter: filter.into(),
+        ..Default::default()
     };
-    let name = v1::Add {
-        name: "mine".into(),
-        ..add
-    };
-    for (add, field) in [(filter, "filter"), (name, "name")] {
-        let error = subscribe_from_proto(&add, &Limits::DEFAULT, |_| Some(NamespaceId(1)));
-        let error = error.unwrap_err();
-        assert_eq!(error.code(), ErrorCode::Unimplemented);
-        assert_eq!(error.field_name(), field);
-    }
+    let read = |add| subscribe_from_proto(&add, &Limits::DEFAULT, |_| Some(NamespaceId(1)));
+    let subscribe = read(add("x>1 AND (y='z')")).unwrap();
+    let back = subscribe_to_proto(&subscribe, "default", "a", false);
+    assert_eq!(back.filter, "x > 1 and y = 'z'");
+    assert_eq!(read(back).unwrap(), subscribe);
+    assert_eq!(read(add("")).unwrap().filter, None);
+    assert_eq!(
+        read(add("x >")).unwrap_err().code(),
+        ErrorCode::FilterInvalid
+    );
 }
 
 #[test]

@@ -134,6 +134,7 @@ impl StorageRun {
                     filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
                     ttl_ms: None,
                     audience: Vec::new(),
+                    number: None,
                 }
             })
             .collect();

@@ -263,6 +263,7 @@ impl StorageRun {
             filler: 0,
             ttl_ms: None,
             audience: Vec::new(),
+            number: None,
         };
         let (batch, _) = batch(id, stamp, &[part]);
         let tag = self.tag(Asked::Doomed { line });

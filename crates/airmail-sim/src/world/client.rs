@@ -25,7 +25,7 @@ const SUBSCRIPTIONS_MAX: usize = 12;
 /// One client.
 #[derive(Debug)]
 pub(super) struct Client {
-    number: u32,
+    pub(super) number: u32,
     pub(super) link: Link,
     pub(super) core: Subscriber,
     pub(super) credit: u32,

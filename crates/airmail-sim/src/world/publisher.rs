@@ -130,6 +130,7 @@ impl Publisher {
             id,
             ttl_ms,
             audience,
+            number: ledger.get(id).and_then(|entry| entry.number),
             topic,
             filler: u32::try_from(filler).unwrap_or(0),
         };

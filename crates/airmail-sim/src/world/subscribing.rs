@@ -9,6 +9,7 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::Checked;
 use crate::invariants::ends::Asked;
+use crate::invariants::filters::Wish;
 use crate::ledger::Ledger;
 use crate::lines::number_of;
 use crate::shape::popular;
@@ -61,7 +62,11 @@ impl Client {
                 _ => (Start::Earliest, earliest(space)),
             },
         };
-        let is_latest = matches!(start, Start::Latest);
+        let has_one = |watch: &Watch| watch.topic == topic;
+        if self.wish(topic, ledger).is_some() && self.watches.values().any(has_one) {
+            // With filters there is one subscription to a topic.
+            return;
+        }
         census.count(kind_of(&start));
         let history = from != From::Unknown && chance.chance(250_000);
         let until = history.then(|| match chance.below(3) {
@@ -79,7 +84,20 @@ impl Client {
                 Until::Time(AppendTime(now.0 - back))
             }
         });
-        let asks_end = is_latest || until == Some(Until::Now);
+        self.begin_watch((at, topic, from), space, (start, until), evidence);
+    }
+
+    /// Asks for a subscription to a topic, which begins and ends there.
+    fn begin_watch(
+        &mut self,
+        (at, topic, from): (usize, TopicHash, From),
+        space: &Space,
+        (start, until): (Start, Option<Until>),
+        evidence: &mut Evidence,
+    ) {
+        let Evidence { ledger, census, .. } = evidence;
+        let wish = self.wish(topic, ledger);
+        let asks_end = matches!(start, Start::Latest) || until == Some(Until::Now);
         let wanted = SubscriptionSpec {
             namespace: space.id,
             topic,
@@ -87,17 +105,27 @@ impl Client {
             until,
             // A topic's subscriptions ask for it or not, so that no draw depends on it.
             tell_expired: topic.0.is_multiple_of(2),
+            filter: wish.map(Wish::filter),
             headers_only: false,
         };
+        census.add(Kind::SubscribedFiltered, u64::from(wish.is_some()));
         let key = self.core.add(wanted);
         self.asks += 1;
         let log = space.map.log(topic, Lane::Normal);
         let mut watch = Watch::new(at, topic, log, from, self.roles.clone());
+        watch.given.wish = wish;
         watch.end = asks_end.then(|| Asked::now(ledger, log));
         if let Some(Until::Time(time)) = until {
             watch.ends_at(time, ledger);
         }
         self.watches.insert(key, watch);
+    }
+
+    /// The wish that it has for a topic, if its subscriptions have filters.
+    fn wish(&self, topic: TopicHash, ledger: &Ledger) -> Option<Wish> {
+        let filters = &ledger.filters;
+        let has_filters = filters.of_client(self.number);
+        has_filters.then(|| filters.of_subscription(self.number, topic))
     }
 
     /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.
@@ -119,6 +147,7 @@ impl Client {
                 start: Start::Earliest,
                 until: None,
                 tell_expired: false,
+                filter: None,
                 headers_only: false,
             });
             self.asks += 1;

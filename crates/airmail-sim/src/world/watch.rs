@@ -6,7 +6,7 @@ use crate::invariants::complete::{self, Given};
 use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
 use crate::invariants::order::Order;
-use crate::invariants::{Checked, Violation, audience, gaps};
+use crate::invariants::{Checked, Violation, audience, filters, gaps};
 use crate::ledger::{Entry, Ledger};
 use crate::message::{MessageId, identify};
 use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch};
@@ -133,9 +133,10 @@ impl Watch {
         self.given.missing.clear();
     }
 
-    /// Whether a message is for who has its roles.
+    /// Whether a message is for who has its roles and its wish.
     fn is_for(&self, entry: &Entry) -> bool {
-        audience::is_for(entry, self.given.roles.as_deref())
+        let is_wanted = self.given.wish.is_none_or(|wish| wish.wants(entry));
+        is_wanted && audience::is_for(entry, self.given.roles.as_deref())
     }
 
     /// Whether it waits for a number that the log has not got to.
@@ -255,6 +256,7 @@ impl Watch {
                 let place = (arrived.log, arrived.appended);
                 expiry.check_given((id, entry), place, who)?;
                 audience::check_given((id, entry), self.given.roles.as_deref(), who)?;
+                filters::check_given((id, entry), self.given.wish, who)?;
             }
             check(ledger, id, place)?;
             self.order.see(ledger, id, place, who)?;

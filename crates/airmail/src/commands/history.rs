@@ -1,11 +1,13 @@
 //! `airmail history`: prints a topic's stored messages, and ends.
 
 use super::ending::until_ended;
+use super::filter::filter;
 use super::instant::Instant;
 use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{History, Item};
+use airmail_model::filter::Filter;
 use std::process::ExitCode;
 use tokio::task::coop::consume_budget;
 
@@ -33,6 +35,9 @@ pub struct HistoryArgs {
     /// Leave payloads out, and print each message's number and attributes
     #[arg(long)]
     pub headers_only: bool,
+    /// Only messages whose attributes match this, such as "price > 20 and region in ('eu', 'us')"
+    #[arg(long, value_name = "FILTER", value_parser = filter)]
+    pub filter: Option<Filter>,
     /// Have this role: what is addressed to it is printed, too. Believed by a node with security.trust_roles. Repeatable
     #[arg(long = "role", value_name = "NAME")]
     pub roles: Vec<String>,
@@ -62,6 +67,9 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     }
     if let Some(limit) = args.limit {
         request = request.limit(limit);
+    }
+    if let Some(filter) = args.filter {
+        request = request.filter(filter.to_string());
     }
     let mut history = request.open()?;
     let mut lines = Lines::new(Shape::of(args.json, args.headers_only));

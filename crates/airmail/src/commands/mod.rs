@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod collect;
 pub mod context;
 mod ending;
+mod filter;
 pub mod flow;
 pub mod history;
 pub mod input;

@@ -1,11 +1,13 @@
 //! `airmail sub`: prints a topic's messages as they come.
 
 use super::ending::{Ending, until_ended};
+use super::filter::filter;
 use super::instant::Instant;
 use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::{Client, Item, Start, Subscription};
+use airmail_model::filter::Filter;
 use std::process::ExitCode;
 use tokio::task::coop::consume_budget;
 
@@ -30,6 +32,9 @@ pub struct SubscribeArgs {
     /// Leave payloads out, and print each message's number and attributes
     #[arg(long)]
     pub headers_only: bool,
+    /// Only messages whose attributes match this, such as "price > 20 and region in ('eu', 'us')"
+    #[arg(long, value_name = "FILTER", value_parser = filter)]
+    pub filter: Option<Filter>,
     /// Have this role: what is addressed to it is printed, too. Believed by a node with security.trust_roles. Repeatable
     #[arg(long = "role", value_name = "NAME")]
     pub roles: Vec<String>,
@@ -51,6 +56,10 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     let request = request
         .tell_expired(args.tell_expired)
         .headers_only(args.headers_only);
+    let request = match args.filter {
+        Some(filter) => request.filter(filter.to_string()),
+        None => request,
+    };
     let mut subscription = request.open().await?;
     let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
     let (done, ended) = until_ended(print(&mut subscription, &mut lines, args.count)).await;

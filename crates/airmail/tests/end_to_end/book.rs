@@ -3,7 +3,8 @@
 //!
 //! In a `console` block, a line that begins with `$ ` is a command, given to `sh`; the lines up to
 //! the next one are what it prints, outputs and errors together. `…` in a line stands for anything;
-//! a line that is `…` alone stands for any lines. A command without lines must print nothing.
+//! a line that is `…` alone stands for any lines. A command without lines must print nothing. A line
+//! `<!-- node: NAME=VALUE -->` sets a variable of the page's node.
 
 use airmail_testkit::node::{self, Node, airmail};
 use airmail_testkit::scale;
@@ -24,7 +25,7 @@ fn every_command_in_the_book_does_what_is_written() {
         let text = fs::read_to_string(&page).unwrap();
         let commands = commands(&text);
         if !commands.is_empty() {
-            run_page(&page, &commands);
+            run_page(&page, &variables(&text), &commands);
         }
     }
 }
@@ -34,6 +35,13 @@ struct Step {
     line: usize,
     command: String,
     expected: Vec<String>,
+}
+
+/// Variables of a page's node.
+fn variables(text: &str) -> Vec<(&str, &str)> {
+    let lines = text.lines();
+    let set = lines.filter_map(|line| line.strip_prefix("<!-- node: ")?.strip_suffix(" -->"));
+    set.filter_map(|set| set.split_once('=')).collect()
 }
 
 /// Commands in the `console` blocks of a page.
@@ -59,9 +67,11 @@ fn commands(text: &str) -> Vec<Step> {
     steps
 }
 
-fn run_page(page: &Path, steps: &[Step]) {
+fn run_page(page: &Path, of_node: &[(&str, &str)], steps: &[Step]) {
     let directory = tempfile::tempdir().unwrap();
-    let node = Node::start(&directory.path().join("data"));
+    let mut command = node::serve(&directory.path().join("data"));
+    command.envs(of_node.iter().copied());
+    let node = Node::spawn(command);
     let variables = directory.path().join("variables");
     fs::write(&variables, "").unwrap();
     let tools = scale::tools();

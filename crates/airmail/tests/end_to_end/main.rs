@@ -59,6 +59,7 @@ mod disk_full;
 mod doors;
 mod ended;
 mod expiry;
+mod filters;
 mod flow;
 mod generic_clients;
 mod giving_back;

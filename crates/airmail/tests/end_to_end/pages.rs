@@ -111,6 +111,12 @@ fn advice(code: ErrorCode) -> &'static str {
         }
         ErrorCode::Elsewhere => "ask the node that the error names; SDKs ask again by themselves",
         ErrorCode::Disconnected => "is the node running, and is the address right?",
+        ErrorCode::FilterInvalid => {
+            "correct the text at the column that the error names (docs/filters.md)"
+        }
+        ErrorCode::FilterTooComplex => {
+            "a simpler filter; or fewer different ones, as the error says"
+        }
         ErrorCode::RoleNotFound => "`airmail role list`; create it, or correct the name",
         ErrorCode::RoleExists => "use it, or another name",
         code => mailbox_advice(code),

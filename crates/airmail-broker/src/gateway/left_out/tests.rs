@@ -46,7 +46,9 @@ proptest! {
         let sets = sets.into_iter().map(|set| Roles::of(set.into_iter().map(RoleId)));
         for roles in sets.chain([Roles::ALL]) {
             let times = (AppendTime(0), clock);
-            let (kept, expired, forbidden) = judge_each(&batch, BASE, times, &roles);
+            let verdicts = judge_each(&batch, BASE, times, &roles, |_| true);
+            let (kept, expired, forbidden) =
+                (verdicts.kept, verdicts.expired, verdicts.forbidden);
             let left_out = judged.for_roles(&roles);
             let is_out = |place: &u16| left_out.places.get(usize::from(*place)) == Some(&true);
             let found: Vec<u16> = (0..batch.records()).filter(|place| !is_out(place)).collect();
@@ -56,7 +58,7 @@ proptest! {
             let of_topics: Vec<&LeftOutOfTopic> =
                 topics.filter_map(|topic| left_out.of_topic(topic)).collect();
             let mut told: Vec<Sequence> =
-                of_topics.iter().flat_map(|of| of.expired.iter().copied()).collect();
+                of_topics.iter().flat_map(|of| of.expired.iter().map(|(_, number)| *number)).collect();
             told.sort_unstable();
             prop_assert_eq!(told, expired);
             let others: u64 = of_topics.iter().map(|of| of.forbidden).sum();

@@ -257,6 +257,7 @@ impl Driver {
                     start,
                     until,
                     tell_expired: false,
+                    filter: None,
                     headers_only: false,
                 })
             };

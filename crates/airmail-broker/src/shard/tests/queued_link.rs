@@ -260,6 +260,7 @@ impl QueuedLink {
             start,
             until: None,
             tell_expired: false,
+            filter: None,
             headers_only: false,
         };
         self.request(session, Request::Add(wanted));

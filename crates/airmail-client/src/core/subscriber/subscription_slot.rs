@@ -4,12 +4,14 @@
 //! detached in each by itself. A start at a number is one of the normal lane's log.
 
 use super::SubscriptionSpec;
+use airmail_model::filter::Filter;
 use airmail_model::frame::{Start, Until};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Incarnation, Lane, LogId, MapEpoch, Mono, NamespaceId, Position, Sequence,
     TopicHash,
 };
+use std::sync::Arc;
 
 /// State of a subscription at the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub(super) struct SubscriptionSlot {
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
     pub(super) tell_expired: bool,
+    pub(super) filter: Option<Arc<Filter>>,
     pub(super) headers_only: bool,
     /// Start that the user gave, until the normal lane's part is known; a number beyond its log's end until
     /// the log gets there.
@@ -74,6 +77,7 @@ impl SubscriptionSlot {
         self.topic = spec.topic;
         self.until = spec.until;
         self.tell_expired = spec.tell_expired;
+        self.filter = spec.filter;
         self.headers_only = spec.headers_only;
         self.not_before = match spec.start {
             Start::Time(time) => Some(time),

@@ -76,6 +76,7 @@ impl Driver {
             start,
             until: None,
             tell_expired: false,
+            filter: None,
             headers_only: false,
         })
     }

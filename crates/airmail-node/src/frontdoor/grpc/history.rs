@@ -14,8 +14,8 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, LogId};
 use airmail_proto::subscribe::{
-    delivery_to_proto, expired_to_proto, gap_to_proto, place_to_proto, start_from_proto,
-    until_from_proto,
+    delivery_to_proto, expired_to_proto, filter_from_proto, gap_to_proto, place_to_proto,
+    start_from_proto, until_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
@@ -44,6 +44,7 @@ pub(super) async fn stream(
         start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
         until: Some(until_from_proto(request.until.as_ref())?),
         tell_expired: request.tell_expired,
+        filter: filter_from_proto(&request.filter)?,
         headers_only: request.headers_only,
     };
     let mut format = Format::default();

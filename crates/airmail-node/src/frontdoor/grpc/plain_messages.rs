@@ -275,6 +275,7 @@ mod tests {
             start: Start::Latest,
             until: None,
             tell_expired: false,
+            filter: None,
             headers_only: false,
         });
     }

@@ -183,6 +183,7 @@ fn a_look_into_history_ends_with_complete() {
         start: Start::Earliest,
         until: Some(Until::Now),
         tell_expired: false,
+        filter: None,
         headers_only: false,
     });
     let add = driver.asked();

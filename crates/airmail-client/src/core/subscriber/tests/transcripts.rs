@@ -126,6 +126,7 @@ impl Player {
             start: read_start(start)?,
             until,
             tell_expired: false,
+            filter: None,
             headers_only: false,
         });
         self.topics.push((name.to_owned(), key));
