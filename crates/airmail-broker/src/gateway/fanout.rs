@@ -13,6 +13,7 @@ use airmail_model::LogId;
 use airmail_model::filter::Filter;
 use airmail_model::frame::Delivered;
 use airmail_model::verdict::Roles;
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -56,8 +57,8 @@ pub(super) struct Fanout<'a> {
     #[cfg(feature = "sabotage")]
     bug: Option<crate::sabotage::Bug>,
     parts: SmallVec<[(Wanted, SessionPart); 4]>,
-    /// Places of a topic's records that a filter does not match, by topic and filter.
-    unmatched: SmallVec<[(OfTopic, Rc<[u16]>); 1]>,
+    /// Places of a topic's records that a filter does not match, by topic and filter; never walked.
+    unmatched: HashMap<OfTopic, Rc<[u16]>>,
 }
 
 impl<'a> Fanout<'a> {
@@ -78,7 +79,7 @@ impl<'a> Fanout<'a> {
             #[cfg(feature = "sabotage")]
             bug,
             parts: SmallVec::new(),
-            unmatched: SmallVec::new(),
+            unmatched: HashMap::new(),
         }
     }
 
@@ -145,16 +146,16 @@ impl<'a> Fanout<'a> {
         (!all.is_nothing()).then(|| Rc::new(all))
     }
 
-    /// Places of the records of a topic that a filter does not match. A topic has few filters, so all are kept.
+    /// Places of the records of a topic that a filter does not match. All are kept: a topic has few filters, but a batch may
+    /// have many topics.
     fn unmatched(&mut self, topic: u16, key: FilterKey, filter: &Filter) -> Rc<[u16]> {
-        let mut found = self.unmatched.iter();
-        let is_of = |(of_topic, of): (u16, FilterKey)| of_topic == topic && of == key;
+        let of = (topic, key);
         #[cfg(feature = "sabotage")]
-        let is_of = |(of_topic, of)| {
-            let of_any = self.bug == Some(crate::sabotage::Bug::UnmatchedOfTopic);
-            is_of((of_topic, of)) || of_any && of_topic == topic
+        let of = match self.bug {
+            Some(crate::sabotage::Bug::UnmatchedOfTopic) => (topic, FilterKey::default()),
+            _ => of,
         };
-        if let Some((_, unmatched)) = found.find(|(of, _)| is_of(*of)) {
+        if let Some(unmatched) = self.unmatched.get(&of) {
             return Rc::clone(unmatched);
         }
         let batch = &self.stored.batch;
@@ -164,7 +165,7 @@ impl<'a> Fanout<'a> {
         let places = by_topic.places(topic).iter().copied();
         let unmatched = places.filter(|place| !filter.matches(&batch.record(*place)));
         let unmatched: Rc<[u16]> = unmatched.collect();
-        self.unmatched.push(((topic, key), Rc::clone(&unmatched)));
+        self.unmatched.insert(of, Rc::clone(&unmatched));
         unmatched
     }
 }

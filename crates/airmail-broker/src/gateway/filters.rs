@@ -24,6 +24,7 @@ const OVERHEAD_BYTES: usize = 200;
 
 /// A filter, by its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "sabotage", derive(Default))]
 pub(super) struct FilterKey(usize);
 
 /// A filter, and how many subscriptions have it.

@@ -212,11 +212,19 @@ impl Gateway {
             return Ok(());
         }
         let roles = self.catalog().roles();
-        let mut audiences = batch.iter().flat_map(|record| record.audience);
-        match audiences.find(|role| !roles.has(*role)) {
-            Some(role) => Err(Role::not_found(role)),
-            None => Ok(()),
+        let mut known = None;
+        for record in batch.iter() {
+            // Mostly it is for whom the one before is.
+            if known == Some(record.audience) {
+                continue;
+            }
+            let mut audience = record.audience;
+            if let Some(role) = audience.find(|role| !roles.has(*role)) {
+                return Err(Role::not_found(role));
+            }
+            known = Some(record.audience);
         }
+        Ok(())
     }
 
     /// Everything that is asked of a batch before it goes to the storage.

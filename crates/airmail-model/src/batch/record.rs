@@ -43,7 +43,7 @@ impl Record<'_> {
 }
 
 /// Iterates the roles that may receive a record, ascending. Without any, everybody may.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audience<'a>(pub(super) &'a [u8]);
 
 impl Audience<'_> {
