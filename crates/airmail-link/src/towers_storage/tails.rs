@@ -3,7 +3,8 @@
 //! A tower may hold its links and serve nothing: its own way to the storage is cut, or it is shown an old state of it.
 //! So all towers of a log that is used are asked for its end, again and again. The active tower is *stale* if it has
 //! not answered for a while and another one has, or if for a while it has answered with less than another one had said
-//! before it was asked.
+//! before it was asked. A refusal is no answer: the link of a tower that stands still refuses whatever is asked when it is
+//! full, and a tower that is cut off may refuse as well.
 //!
 //! Answers of towers are compared with each other, and never with where a reader stands: that may be behind because
 //! this process is slow, and then no other tower is better.
@@ -35,6 +36,8 @@ struct Tail {
     answer: Option<Answer>,
     /// The question that has no answer.
     question: Option<(Tag, Mono)>,
+    /// When it was first asked since it answered, whatever it has refused.
+    unanswered: Option<Mono>,
     /// When the last question was refused, if it was.
     refused: Option<Mono>,
 }
@@ -66,6 +69,7 @@ impl Tails {
         self.last += 1;
         let t = Tag(OWN | self.last);
         tail.question = Some((t, now));
+        tail.unanswered.get_or_insert(now);
         self.questions.insert(t, (log, tower.clone()));
         Some(t)
     }
@@ -84,6 +88,7 @@ impl Tails {
         if let Some(end) = end {
             let told = now;
             tail.answer = Some(Answer { end, asked, told });
+            tail.unanswered = None;
         }
         Some((log, tower))
     }
@@ -140,7 +145,7 @@ impl Tails {
     }
 
     /// A tower among others that is to take a log over from the active one, which is stale; and whether the active one says
-    /// nothing at all.
+    /// nothing at all, not even that it refuses.
     pub(super) fn better<'a>(
         &mut self,
         now: Mono,
@@ -151,16 +156,17 @@ impl Tails {
     ) -> Option<(TowerName, bool)> {
         let of_log = self.tails.get(&log)?;
         let own = of_log.get(active)?;
-        let asked = own.question.map(|(_, asked)| asked);
-        let is_late = asked.filter(|asked| asked.plus(patience) <= now);
+        let is_late = |asked: &Mono| asked.plus(patience) <= now;
+        let says_nothing = own.question.is_some_and(|(_, asked)| is_late(&asked));
+        let unanswered = own.unanswered.filter(is_late);
         let mut is_behind = false;
         for other in others {
             let Some(answer) = of_log.get(other).and_then(|tail| tail.answer) else {
                 // Input: a tower that has not been asked yet.
                 continue;
             };
-            if is_late.is_some_and(|asked| answer.asked >= asked) {
-                return Some((other.clone(), true));
+            if unanswered.is_some_and(|asked| answer.asked >= asked) {
+                return Some((other.clone(), says_nothing));
             }
             let is_ahead = own
                 .answer
@@ -220,6 +226,29 @@ mod tests {
         assert_eq!(asked([Some(5), Some(5)], PATIENCE), None);
         assert_eq!(asked([None, None], PATIENCE), None);
         assert_eq!(asked([None, Some(5)], PATIENCE / 2), None);
+    }
+
+    #[test]
+    fn one_that_only_refuses_for_a_while_is_left_for_one_that_answers() {
+        let mut tails = Tails::default();
+        let [one, other] = ["one", "other"].map(TowerName::new);
+        let better = |tails: &mut Tails, at: Mono| {
+            tails.better(at, log(0), &one, [&other].into_iter(), PATIENCE)
+        };
+        let (begun, mut now) = (Mono(1_000_000_000), Mono(1_000_000_000));
+        while now < begun.plus(PATIENCE) {
+            assert_eq!(better(&mut tails, now), None, "at {now:?}");
+            for (tower, end) in [(&one, None), (&other, Some(Sequence(5)))] {
+                let t = tails.ask(now, log(0), tower).expect("it is asked again");
+                tails.answered(now, t, end);
+            }
+            now = now.plus(PAUSE);
+        }
+        let left = Some((other.clone(), false));
+        assert_eq!(better(&mut tails, now), left);
+        let t = tails.ask(now, log(0), &one).expect("it is asked again");
+        tails.answered(now, t, Some(Sequence(5)));
+        assert_eq!(better(&mut tails, now.plus(PATIENCE)), None);
     }
 
     #[test]
