@@ -32,6 +32,7 @@
 //! - `asked`: after a step, whoever asks for a log's end waits for a call under way, or for the one after it.
 //! - `end`: nothing is given beyond a log's end (`tail.next ≤ end`).
 //! - `closed`: what is being deleted has neither tail nor members.
+//! - `kept`: an open log that its storage could not keep as its namespace says is tried again before long.
 
 mod allowance;
 mod catchup;

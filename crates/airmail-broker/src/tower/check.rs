@@ -171,6 +171,12 @@ impl Tower {
                 log.id,
                 log.end
             );
+            let is_tried_again = !log.is_unkept || self.timers.retry.is_some();
+            assert!(
+                is_tried_again || log.openness != Openness::Open,
+                "kept: nobody tries {} again",
+                log.id
+            );
             let is_closed = log.openness == Openness::Deleting;
             assert!(!is_closed || next.is_none(), "closed: {} is read", log.id);
             let reader = log.tail.and_then(|tail| tail.reader);

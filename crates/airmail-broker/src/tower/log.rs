@@ -51,6 +51,9 @@ pub(crate) struct TowerLog {
     pub(crate) tail: Option<TailReader>,
     /// The storage has lost it for a while.
     pub(crate) is_lost: bool,
+    /// The storage could not keep it, though it is open, as its namespace says now; so it was not sealed either, if it was
+    /// to be. Both are tried again.
+    pub(crate) is_unkept: bool,
     /// Its seal, if it is of an earlier map.
     pub(crate) seal: Option<Seal>,
     /// Where it ends for ever, once that is known; the gateway has been told.
@@ -115,6 +118,7 @@ impl TowerLogs {
             end: Sequence::FIRST,
             tail: None,
             is_lost: false,
+            is_unkept: false,
             seal: None,
             sealed_at: None,
             loss: None,

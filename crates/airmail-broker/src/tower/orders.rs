@@ -148,6 +148,7 @@ impl Tower {
         if log.openness != Openness::Open {
             log.openness = Openness::Opening;
         }
+        log.is_unkept = false;
         let t = self.calls.tag(Purpose::Open(ordered, key));
         let (log, spec) = (log.id, log.spec);
         let spec = Box::new(spec);
@@ -196,7 +197,7 @@ impl Tower {
         true
     }
 
-    /// A log could not be opened: it is tried again. One that is open stays as it is, unless it is to stop.
+    /// A log could not be opened: it is tried again. One that is open stays as it is meanwhile, unless it is to stop.
     fn log_not_opened(
         &mut self,
         key: TowerLogKey,
@@ -219,6 +220,9 @@ impl Tower {
             {
                 out.tell(FromTower::Elsewhere { log: id, holder });
             }
+            self.retry_later();
+        } else if log.openness == Openness::Open {
+            log.is_unkept = true;
             self.retry_later();
         }
         Err(storage_refusals::error(why, id, None))

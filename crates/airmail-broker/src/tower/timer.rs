@@ -2,7 +2,7 @@
 //! of the storage again.
 
 use super::catchup::queue::HeldFor;
-use super::log::Openness;
+use super::log::{Openness, TowerLog};
 use super::{Tower, TowerEffects};
 use crate::catalog::CatalogInput;
 use crate::keys::TowerLogKey;
@@ -85,12 +85,18 @@ impl Tower {
         }
         let logs: Vec<TowerLogKey> = self.logs.keys().collect();
         for key in logs {
-            let log = &self.logs[key];
-            if log.openness == Openness::Failed {
+            let TowerLog {
+                openness,
+                is_unkept,
+                tail,
+                ..
+            } = self.logs[key];
+            if openness == Openness::Failed || openness == Openness::Open && is_unkept {
                 self.open_log(key, None, out);
-            } else if log.openness != Openness::Suspended
-                && log.tail.is_some_and(|tail| tail.reader.is_none())
-            {
+            }
+            let has_no_reader = tail.is_some_and(|tail| tail.reader.is_none());
+            let may_read = !matches!(openness, Openness::Failed | Openness::Suspended);
+            if has_no_reader && may_read {
                 self.read_tail_again(key, out);
             }
             self.go_on_sealing(key, out);
