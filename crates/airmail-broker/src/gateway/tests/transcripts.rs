@@ -50,6 +50,7 @@ transcripts! {
     history_over_a_move_is_as_written: "moved_history",
     history_over_two_moves_is_as_written: "moved_twice",
     history_that_ends_in_a_log_that_is_no_more_is_as_written: "moved_twice_end_gone",
+    an_end_that_is_known_before_an_earlier_one_is_as_written: "moved_twice_end_known_first",
     a_time_in_a_later_log_is_found_as_written: "moved_times",
     a_log_that_is_cut_is_gone_on_with_as_written: "cut",
     a_namespace_that_is_made_anew_is_followed_as_written: "recreated",
