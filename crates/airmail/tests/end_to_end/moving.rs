@@ -1,6 +1,7 @@
 //! A namespace that is moved to another storage of its node, through the real binary.
 
 use super::cluster::subscribed;
+use super::small_disk::SmallDisk;
 use super::subscriber::Subscriber;
 use airmail_testkit::node::{self, Node};
 use std::path::PathBuf;
@@ -130,4 +131,36 @@ fn a_move_that_cannot_be_is_refused_by_name() {
     assert!(there.contains("another storage than it is in"), "{there}");
     let missing = refused(&["orders", "--storage", "far"]);
     assert!(missing.contains("NAMESPACE_NOT_FOUND"), "{missing}");
+}
+
+#[test]
+fn a_namespace_can_be_moved_away_from_a_disk_that_is_full() {
+    const MEBIBYTES: usize = 64;
+    let place = Place::new();
+    std::fs::create_dir(place.far()).unwrap();
+    let Some(disk) = SmallDisk::mount(&place.far(), MEBIBYTES) else {
+        return;
+    };
+    let node = place.start();
+    let made = ["namespace", "create", "n", "--storage", "far"];
+    node.run(&made).ok();
+    let publish = |text: &str| node.run(&["pub", "t", text, "--namespace", "n"]);
+    publish("one").ok();
+    let ballast = disk.fill();
+    let payload = vec![b'x'; 1 << 20];
+    let refused = (0..MEBIBYTES).find_map(|_| {
+        // Long enough for a busy machine to be told why.
+        let mut publish = node.airmail(&["pub", "bulk", "--namespace", "n", "--timeout", "20s"]);
+        let done = node::run(&mut publish, &payload);
+        (done.code != Some(0)).then_some(done)
+    });
+    let said = refused.expect("more was stored than the disk holds");
+    assert!(said.failed(1).contains("STORAGE_FULL"));
+    ballast.grow();
+    node.run(&["namespace", "move", "n"]).ok();
+    publish("two").ok();
+    drop(ballast);
+    publish("three").ok();
+    let history = node.run(&["history", "t", "--namespace", "n"]).ok();
+    assert_eq!(history, "one\ntwo\nthree\n");
 }
