@@ -12,7 +12,7 @@ use crate::entropy::Entropy;
 use crate::ledger::Entry;
 use crate::message::MessageId;
 use airmail_model::verdict::{ClockReading, expired};
-use airmail_model::{AppendTime, LogId, NamespaceId, Now};
+use airmail_model::{AppendTime, LogId, Mono, NamespaceId, Now};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct Expiry {
     ahead: BTreeMap<LogId, i64>,
     /// Least that logs' clocks have shown in this process, from when the wall clock was set back.
     shown: BTreeMap<LogId, ClockReading>,
+    /// When the last process ended.
+    ended: Mono,
     /// The wall clock has been set back.
     is_set_back: bool,
     /// Nothing can be said of the logs' clocks.
@@ -57,6 +59,7 @@ impl Expiry {
             now: Now::default(),
             ahead: BTreeMap::new(),
             shown: BTreeMap::new(),
+            ended: Mono(0),
             is_set_back: false,
             is_astray: false,
             is_exact: false,
@@ -96,12 +99,15 @@ impl Expiry {
     /// back.
     pub fn ended(&mut self) {
         self.shown.clear();
+        self.ended = self.now.mono;
     }
 
-    /// An ack has come.
-    pub fn acked(&mut self, log: LogId, appended: AppendTime) {
+    /// An ack has come of what was published then. One may outlive the process that has given it, in a node below: it says
+    /// nothing of the next one's clock.
+    pub fn acked(&mut self, log: LogId, appended: AppendTime, published: Mono) {
         let (clock, at) = (appended, self.now.mono);
-        if self.low(log).is_none_or(|low| clock > low) {
+        let is_of_this_process = published > self.ended;
+        if is_of_this_process && self.low(log).is_none_or(|low| clock > low) {
             self.shown.insert(log, ClockReading { clock, at });
         }
         if self.is_set_back {

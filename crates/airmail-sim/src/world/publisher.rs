@@ -249,7 +249,11 @@ fn settle_one(
         let detail = format!("{ack:?}, of a storage whose acks are otherwise");
         return Err(Violation::new("G1 an ack says what holds", detail));
     }
-    ledger.expiry.acked(settled.log, ack.appended);
+    let published = ids.clone().filter_map(|id| ledger.get(id));
+    if let Some(published) = published.map(|entry| entry.published).max() {
+        let (log, appended) = (settled.log, ack.appended);
+        ledger.expiry.acked(log, appended, published);
+    }
     for (offset, id) in ids.enumerate() {
         let Some(entry) = ledger.get(id) else {
             continue;
