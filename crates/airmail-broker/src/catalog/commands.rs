@@ -14,9 +14,7 @@ use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
 use airmail_log::Refusal;
 use airmail_model::bug;
-use airmail_model::{
-    Error, ErrorCode, Extent, LogId, NamespaceId, Now, Role, Sequence, StorageName,
-};
+use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence, StorageName};
 
 /// Times that a command is written, at most, before its client is told that others were always first.
 const ATTEMPTS_MAX: u32 = 8;
@@ -269,7 +267,7 @@ impl CatalogCore {
         let error = settled.and_then(|settling| settling.error);
         let error = error.filter(|error| !is_left(error));
         let role = match &current.change {
-            Change::CreateRole { name, .. } => role_of(&self.snapshot, name),
+            Change::CreateRole { name, .. } => self.snapshot.roles().role(name),
             _ => None,
         };
         let result = match (error, role, self.snapshot.get(id)) {
@@ -388,7 +386,7 @@ fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
             let asked = usize::try_from(*cuts).ok()?;
             (there >= asked).then_some(log.namespace)
         }
-        Change::CreateRole { name, .. } => role_of(catalog, name).map(|_| change.id()),
+        Change::CreateRole { name, .. } => catalog.roles().find(name).map(|_| change.id()),
         Change::DeleteRole { id } => (!catalog.roles().has(*id)).then(|| change.id()),
         Change::Purged { .. }
         | Change::Raise { .. }
@@ -396,11 +394,4 @@ fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
         | Change::Suspend { .. }
         | Change::Recreate { .. } => None,
     }
-}
-
-/// The role of a name, if there is one.
-fn role_of(catalog: &Catalog, name: &str) -> Option<Role> {
-    let id = catalog.roles().find(name)?;
-    let name = name.to_owned();
-    Some(Role { id, name })
 }

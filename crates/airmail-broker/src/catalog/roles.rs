@@ -24,6 +24,14 @@ impl RoleDirectory {
         self.by_name.get(name).copied()
     }
 
+    /// The role of a name.
+    #[must_use]
+    pub fn role(&self, name: &str) -> Option<Role> {
+        let (name, id) = self.by_name.get_key_value(name)?;
+        let name = name.to_string();
+        Some(Role { id: *id, name })
+    }
+
     /// Whether there is a role of this number.
     #[must_use]
     pub fn has(&self, id: RoleId) -> bool {

@@ -95,8 +95,8 @@ impl<'a> Fanout<'a> {
         judged.map_or(Roles::NONE, |of| of.roles_that_count(roles).clone())
     }
 
-    /// The part of the batch that is wanted, but for what is left out for whoever has these roles.
-    pub(super) fn part(&mut self, wanted: Wanted, roles: &Roles, filters: &Filters) -> SessionPart {
+    /// The part of the batch that is wanted, but for what is left out.
+    pub(super) fn part(&mut self, wanted: Wanted, filters: &Filters) -> SessionPart {
         let is_all = wanted.topics.len() == self.topics && !wanted.headers_only;
         let stored = self.stored;
         let whole = || Some(Delivered::Whole(stored.batch.clone()));
@@ -104,10 +104,10 @@ impl<'a> Fanout<'a> {
             let (left_out, body) = (None, whole());
             return SessionPart { left_out, body };
         }
-        if let Some((_, part)) = self.parts.iter().find(|(kept, _)| *kept == wanted) {
-            return part.clone();
+        if let Some(part) = self.kept(&wanted) {
+            return part;
         }
-        let left_out = self.left_out(roles);
+        let left_out = self.left_out(&wanted.roles);
         let left_out = self.leave_out_unmatched(left_out, &wanted, filters);
         let body = if is_all && left_out.is_none() {
             whole()
@@ -125,6 +125,24 @@ impl<'a> Fanout<'a> {
             self.parts.push((wanted, part.clone()));
         }
         part
+    }
+
+    /// The part that somebody else got who wants the same.
+    fn kept(&self, wanted: &Wanted) -> Option<SessionPart> {
+        #[cfg(feature = "sabotage")]
+        if self.bug == Some(crate::sabotage::Bug::PartForOtherRoles) {
+            let is_like_it = |of: &Wanted| {
+                let roles = wanted.roles.clone();
+                Wanted {
+                    roles,
+                    ..of.clone()
+                } == *wanted
+            };
+            let part = self.parts.iter().find(|(of, _)| is_like_it(of));
+            return part.map(|(_, part)| part.clone());
+        }
+        let part = self.parts.iter().find(|(of, _)| of == wanted);
+        part.map(|(_, part)| part.clone())
     }
 
     /// Leaves out what the filters do not match, besides.

@@ -133,9 +133,8 @@ impl JudgedBatch {
         }
     }
 
-    /// Finds what is left out for whoever has these roles.
+    /// Finds what is left out for whoever has these roles. Where only those that count are named, it is found once for more.
     pub(super) fn for_roles(&mut self, roles: &Roles) -> Rc<LeftOut> {
-        let roles = self.roles_that_count(roles);
         if let Some((_, found)) = self.found.iter().find(|(of, _)| of == roles) {
             return Rc::clone(found);
         }

@@ -134,19 +134,13 @@ impl Gateway {
         } else {
             SmallVec::new()
         };
-        let roles_that_count = fanout.roles_that_count(roles);
-        #[cfg(feature = "sabotage")]
-        let roles_that_count = match self.config.bug {
-            Some(crate::sabotage::Bug::PartForOtherRoles) => airmail_model::verdict::Roles::NONE,
-            _ => roles_that_count,
-        };
         let wanted = Wanted {
             topics,
             headers_only,
-            roles: roles_that_count,
+            roles: fanout.roles_that_count(roles),
             filters,
         };
-        let part = fanout.part(wanted, roles, &self.subs.filters);
+        let part = fanout.part(wanted, &self.subs.filters);
         if let Some(left_out) = &part.left_out {
             let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
             self.tell_left_out(fanout.log, left_out, subs, out);

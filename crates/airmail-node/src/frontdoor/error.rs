@@ -264,6 +264,7 @@ mod tests {
             assert_eq!((error.code(), error.field_name()), (code, field));
         }
     }
+
     #[test]
     fn roles_that_are_not_believed_have_their_entries_in_the_table() {
         let role = || "cook".to_owned();

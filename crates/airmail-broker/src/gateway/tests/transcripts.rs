@@ -3,30 +3,31 @@
 //! A member is written `1.0#3`: subscription 0 of client 1, in the attempt with ticket 3. The log is the only
 //! one of namespace 1. What tower and catalog say is written as in their transcripts.
 
+mod shown;
+mod told_by_catalog;
+
 use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
-use crate::catalog::{Catalog, CommandRefusal, EarlierMap, EarlierState, Entry, LogCut};
 use crate::config::{Interest, ShardConfig};
 use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::link::{FromTower, MemberId};
 use crate::transcript::{
-    CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of, read_extent,
-    show_delivered, show_extent,
+    CAPABILITIES, LOG, NAMESPACE, NEXT, link, number, read_batch, read_batch_of,
 };
-use airmail_log::{AppendClock, Capabilities, Dedup, LogLoss, Numbering};
+use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::frame::{
-    Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
+    Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Durability, Incarnation, LogIndex, MapEpoch, Mono, Namespace, NamespaceSpec, Now,
-    Position, Provisions, Retention, Sequence, StorageName, TopicName, Wall,
+    AppendTime, Incarnation, MapEpoch, Mono, Now, Position, Retention, StorageName, TopicName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
+use shown::show_reply;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
+use told_by_catalog::read_catalog;
 
 transcripts! {
     "gateway",
@@ -266,141 +267,6 @@ impl Driver {
     }
 }
 
-/// The namespace, before it is moved.
-fn namespace() -> Namespace {
-    Namespace {
-        id: NAMESPACE,
-        name: "default".to_owned(),
-        spec: NamespaceSpec {
-            logs: 1,
-            retention: Retention::default(),
-            durability: Durability::FSYNC,
-            storage: StorageName::FIRST,
-        },
-        version: 1,
-        epoch: MapEpoch(1),
-        first_log: LogIndex(0),
-        earlier: Vec::new(),
-    }
-}
-
-/// State of a map of which nothing is left, as of a command, or which is lost.
-fn retired(end: &str, as_of: u64, is_lost: bool) -> Option<EarlierState> {
-    Some(EarlierState::Retired {
-        ends: [number(end)?].into(),
-        as_of: Sequence(as_of),
-        is_purged: false,
-        is_lost,
-    })
-}
-
-/// The namespace after a move: its log is the next one, and the one before is kept, or is retired.
-fn read_moved(line: &str) -> Option<Entry> {
-    let state = if line == "namespace 1 is moved" {
-        EarlierState::Kept
-    } else if let Some([end]) = parts("namespace 1 is made anew, and was lost up to {}", line) {
-        retired(end, 2, true)?
-    } else {
-        let [end] = parts(
-            "of namespace 1, nothing is left before the move, which was at {}",
-            line,
-        )?;
-        retired(end, 3, false)?
-    };
-    let before = Entry::new(namespace(), Provisions::NONE, Sequence(1));
-    let earlier = EarlierMap {
-        state,
-        ..before.to_earlier()
-    };
-    Some(after_moves(1).with_earlier(vec![earlier]))
-}
-
-/// The namespace after so many moves, without the maps before.
-fn after_moves(moves: u16) -> Entry {
-    let moved = Namespace {
-        version: u64::from(1 + moves),
-        epoch: MapEpoch(1 + u32::from(moves)),
-        first_log: LogIndex(moves),
-        ..namespace()
-    };
-    Entry::new(moved, Provisions::NONE, Sequence(1 + u64::from(moves)))
-}
-
-/// The namespace after two moves: its log is the third one, the first is kept, and so is the second, or is retired.
-fn read_moved_twice(line: &str) -> Option<Entry> {
-    let state = if line == "namespace 1 is moved again" {
-        EarlierState::Kept
-    } else {
-        let [end] = parts(
-            "of namespace 1, nothing is left between the moves, of which the second was at {}",
-            line,
-        )?;
-        retired(end, 4, false)?
-    };
-    let second = EarlierMap {
-        state,
-        ..after_moves(1).to_earlier()
-    };
-    Some(after_moves(2).with_earlier(vec![after_moves(0).to_earlier(), second]))
-}
-
-/// The namespace with a log that has stopped, or has gone on in life 8 where it was cut.
-fn read_losses(line: &str) -> Option<Entry> {
-    let mut entry = Entry::new(namespace(), Provisions::NONE, Sequence(1));
-    let losses = entry.losses.entry(LOG).or_default();
-    let loss = |lost: &str| {
-        let lost = read_extent(lost)?;
-        Some(LogLoss {
-            life: Incarnation(7),
-            next_life: Incarnation(8),
-            at: Some(lost.first),
-            end: lost.next(),
-        })
-    };
-    if let Some([lost]) = parts("the log has stopped, and has lost {}", line) {
-        losses.suspended = Some(loss(lost)?);
-        return Some(entry);
-    }
-    let [lost] = parts("the loss of {} is accepted", line)?;
-    let LogLoss {
-        life,
-        next_life,
-        end,
-        ..
-    } = loss(lost)?;
-    let at = read_extent(lost)?.first;
-    losses.cuts.push(LogCut {
-        life,
-        next_life,
-        at,
-        end,
-    });
-    Some(entry)
-}
-
-fn read_catalog(line: &str) -> Option<GatewayInput> {
-    if let Some([id]) = parts("too many wait for client {}", line) {
-        return Some(GatewayInput::Answered {
-            id: CommandId(id.parse().ok()?),
-            result: Err(CommandRefusal::QueueFull { commands_max: 2 }),
-        });
-    }
-    let mut catalog = Catalog::default();
-    if let Some(entry) = read_moved(line).or_else(|| read_moved_twice(line)) {
-        catalog.put(entry);
-    } else if let Some(entry) = read_losses(line) {
-        catalog.put(entry);
-    } else if line == "there is namespace 1" {
-        catalog.put(Entry::new(namespace(), Provisions::NONE, Sequence(1)));
-    } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
-        return None;
-    }
-    Some(GatewayInput::Namespaces {
-        catalog: Arc::new(catalog),
-        is_ready: line != "nothing is known yet",
-    })
-}
-
 /// Reads where a subscription begins and, behind `until`, where it ends.
 fn read_range(words: &str) -> Option<(Start, Option<Until>)> {
     let (start, until) = match parts("{} until {}", words) {
@@ -437,85 +303,4 @@ fn read_until(words: &str) -> Option<Until> {
     }
     let [before] = parts("number {}", words)?;
     number(before).map(Until::Sequence)
-}
-
-fn show_reply(reply: &Reply) -> String {
-    match reply {
-        Reply::Acked { request, result } => match result {
-            Ok(ack) => {
-                let numbers = show_extent(ack.extent);
-                format!("publish #{} is stored as {numbers}", request.0)
-            }
-            Err(refused) => format!("publish #{} is refused: {}", request.0, refused.error),
-        },
-        Reply::Delivery(delivery) => format!(
-            "{}, after {} up to {}: {}",
-            show_channel(delivery.channel),
-            delivery.previous,
-            delivery.last,
-            show_delivered(&delivery.body, delivery.base)
-        ),
-        Reply::Gap {
-            channel,
-            previous,
-            last,
-            why,
-            ..
-        } => format!(
-            "{}, after {previous} up to {last}: gap ({})",
-            show_channel(*channel),
-            format!("{why:?}").to_lowercase()
-        ),
-        Reply::Expired(expired) => format!(
-            "subscription {} is told that {:?} have expired",
-            expired.subscription.0, expired.numbers
-        ),
-        Reply::Clock { node, .. } => format!("the node's clock shows {}", node.0),
-        Reply::Mark { previous, next, .. } => {
-            format!("live, after {previous} up to {}: mark", next.before())
-        }
-        Reply::Status {
-            subscription,
-            state,
-            ..
-        } => format!("subscription {} is {}", subscription.0, show_state(state)),
-    }
-}
-
-fn show_channel(channel: Channel) -> String {
-    match channel {
-        Channel::Live => "live".to_owned(),
-        Channel::Detached(id, _) => format!("subscription {}", id.0),
-    }
-}
-
-fn show_state(state: &State) -> String {
-    match state {
-        State::Live { places } => {
-            let places = places.iter().map(|place| {
-                let (next, life) = (place.next, place.incarnation.0);
-                format!("live from {next} on, in life {life}")
-            });
-            places.collect::<Vec<_>>().join(", and ")
-        }
-        State::Detached {
-            incarnation,
-            next,
-            resumed,
-            lost_before,
-            ..
-        } => {
-            let resumed = if *resumed { ", and goes on" } else { "" };
-            let lost = lost_before
-                .map(|end| format!("; of the life before, {next} to {} is lost", end.before()));
-            let (life, lost) = (incarnation.0, lost.unwrap_or_default());
-            format!("detached from {next} on, in life {life}{resumed}{lost}")
-        }
-        State::Complete { places } => {
-            let places = places.iter().map(|place| place.next.to_string());
-            format!("complete before {}", places.collect::<Vec<_>>().join(", "))
-        }
-        State::Removed => "removed".to_owned(),
-        State::Failed(error) => format!("ended: {error}"),
-    }
 }

@@ -17,14 +17,20 @@ use airmail_proto::v1;
 use tonic::{Request, Response, Status};
 
 impl Services {
+    /// Has a command done; what came of it.
+    async fn command(&self, principal: &Principal, command: Command) -> Result<Outcome, Error> {
+        let shards = self.door.shards();
+        let outcome = shards.change(self.handle(), principal.clone(), command);
+        outcome.await
+    }
+
+    /// Has a namespace made or changed; as it is then.
     async fn change(
         &self,
         principal: &Principal,
         command: Command,
     ) -> Result<v1::Namespace, Error> {
-        let shards = self.door.shards();
-        let outcome = shards.change(self.handle(), principal.clone(), command);
-        match outcome.await? {
+        match self.command(principal, command).await? {
             Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
             Outcome::Deleted | Outcome::Role(_) | Outcome::Topics { .. } => {
                 Err(Error::new(ErrorCode::Internal))
@@ -120,9 +126,7 @@ impl Services {
             name: request.name,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
-        let principal = Principal::clone(&principal);
-        let shards = self.door.shards();
-        match shards.change(self.handle(), principal, command).await? {
+        match self.command(&principal, command).await? {
             Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
             Outcome::Namespace(_) | Outcome::Role(_) | Outcome::Topics { .. } => {
                 Err(Error::new(ErrorCode::Internal))
