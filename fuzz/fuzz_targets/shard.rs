@@ -10,6 +10,7 @@ use airmail_broker::{
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
+use airmail_fuzz::wish::{filter, wanted};
 use airmail_log::TopicPage;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
@@ -244,14 +245,14 @@ impl World {
                     subscription: SubscriptionId(u32::from(which % 5)),
                     generation: Generation(u32::from(which / 5)),
                     namespace: id,
-                    topic: topic(n).hash(id),
+                    wanted: wanted(id, &topic(n), n),
                     start: start(id, kind, at),
                     until: until.map(|until| match until {
                         0 => Until::Now,
                         n => Until::Sequence(Sequence(number(n))),
                     }),
                     tell_expired: at % 2 == 0,
-                    filter: None,
+                    filter: filter(n),
                     headers_only: at % 3 == 0,
                 };
                 self.request(session, Request::Add(subscribe));

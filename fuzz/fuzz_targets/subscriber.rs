@@ -12,9 +12,10 @@ use airmail_fuzz::number::number;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
     Channel, Delivered, Delivery, Expired, GapReason, Generation, Reply, Start, State,
-    SubscriptionId, Until,
+    SubscriptionId, Until, Wanted,
 };
 use airmail_model::position::LogPosition;
+use airmail_model::selector::Selector;
 use airmail_model::verdict::ClockReading;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
@@ -22,7 +23,7 @@ use airmail_model::{
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
 
@@ -113,6 +114,15 @@ fn batch(topics: &[&str]) -> Checked<Batch> {
     })
 }
 
+/// Messages that a subscription is for: of a topic, or of a selection.
+fn wanted(selects: bool, name: u8) -> Wanted {
+    if selects {
+        let (log, selector) = (Some(0), Arc::new(Selector::All));
+        return Wanted::Selected { log, selector };
+    }
+    Wanted::Topic(topic(["a", "b", "d"][usize::from(name % 3)]).hash(NAMESPACE))
+}
+
 fn channel((which, generation): (u8, u8)) -> Channel {
     match which % 5 {
         0 => Channel::Live,
@@ -130,6 +140,8 @@ fn why(number: u8) -> GapReason {
 /// The subscriber under test, and what its user has been told.
 struct World {
     subscriber: Subscriber,
+    /// Whether its subscriptions are selections, as the first one decides.
+    selects: Option<bool>,
     out: SubscriberOutput,
     keys: Vec<SubscriptionKey>,
     removed: BTreeSet<SubscriptionKey>,
@@ -181,9 +193,14 @@ impl World {
             2 => Start::Sequence(Sequence(number(at))),
             _ => Start::Time(AppendTime(at.into())),
         };
+        let selects = *self.selects.get_or_insert(name >= 128);
+        if selects && !self.keys.is_empty() {
+            // A stream has one selection of a log.
+            return;
+        }
         let wanted = SubscriptionSpec {
             namespace: NAMESPACE,
-            topic: topic(["a", "b", "d"][usize::from(name % 3)]).hash(NAMESPACE),
+            wanted: wanted(selects, name),
             start,
             until: until.map(|until| Until::Sequence(Sequence(number(until)))),
             tell_expired: at % 2 == 0,
@@ -367,6 +384,7 @@ fuzz_target!(|steps: Vec<Step>| {
         ..SubscriberConfig::default()
     };
     let mut world = World {
+        selects: None,
         subscriber: Subscriber::new(config),
         out: SubscriberOutput::default(),
         keys: Vec::new(),

@@ -6,6 +6,7 @@ pub mod filters;
 pub mod number;
 pub mod read;
 pub mod seal;
+pub mod wish;
 
 pub use comparisons::watch_some;
 

@@ -1,9 +1,10 @@
 //! The two questions that every publish, subscribe, look into history and admin action passes:
 //! may this principal do it, and is there room for it now. Requests of mailboxes pass the first.
 
+use airmail_model::frame::Wanted;
 use airmail_model::mailbox::{AccountId, QueueId};
 use airmail_model::verdict::Roles;
-use airmail_model::{Error, NamespaceId, Now, TopicHash};
+use airmail_model::{Error, NamespaceId, Now};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,13 +27,13 @@ pub struct Grant {
 
 /// Actions that a caller may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum Action<'a> {
     /// Publish to topics of a namespace.
     Publish(NamespaceId),
-    /// Subscribe to a topic.
-    Subscribe(NamespaceId, TopicHash),
-    /// Read a topic's past.
-    History(NamespaceId, TopicHash),
+    /// Subscribe to a topic, or to a selection of topics.
+    Subscribe(NamespaceId, &'a Wanted),
+    /// Read the past of a topic, or of a selection of topics.
+    History(NamespaceId, &'a Wanted),
     /// List a namespace's topics.
     ListTopics(NamespaceId),
     /// See, create, change or delete namespaces and roles.
@@ -67,11 +68,11 @@ pub trait Authorizer: Send + Sync {
     ///
     /// # Errors
     /// `PERMISSION_DENIED` or `UNAUTHENTICATED`, with what was asked.
-    fn authorize(&self, principal: &Principal, action: Action) -> Result<Grant, Error>;
+    fn authorize(&self, principal: &Principal, action: Action<'_>) -> Result<Grant, Error>;
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
-    fn authorize(&self, principal: &Principal, action: Action) -> Result<Grant, Error> {
+    fn authorize(&self, principal: &Principal, action: Action<'_>) -> Result<Grant, Error> {
         (**self).authorize(principal, action)
     }
 }
@@ -81,7 +82,7 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
 pub struct AllowAll;
 
 impl Authorizer for AllowAll {
-    fn authorize(&self, principal: &Principal, _: Action) -> Result<Grant, Error> {
+    fn authorize(&self, principal: &Principal, _: Action<'_>) -> Result<Grant, Error> {
         Ok(Grant {
             roles: principal.roles.clone(),
         })

@@ -14,6 +14,8 @@
 //!   come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), to each its part ([`fanout`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
+//! - A subscription is for a topic, or for those topics of a log that a selector selects ([`scope`], [`selectors`],
+//!   [`selected`]).
 //! - Left out is what is for other roles than the client has, what its subscription's filter ([`filters`]) does not match,
 //!   and what has expired ([`judging`], [`left_out`]), by the clock of its log ([`log_clock`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
@@ -30,6 +32,7 @@
 //!   knows it, and after a step waits for exactly one thing.
 //! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
 //! - `filters`: on a stream with filters every subscription has one, and to each topic there is one; on others none has.
+//! - `selectors`: the subscriptions of a stream are all selections, of each log one at most, or none is.
 //! - `numbers`: a subscription is found by its number on its stream, which has no other numbers.
 //! - `located`: only one that is still to be located has an end that was asked for and is not known.
 //! - `told`: no client is told more than was looked at for it: `told ≤ at`.
@@ -72,6 +75,7 @@ mod listing;
 mod live;
 mod log;
 mod log_clock;
+mod may_subscribe;
 mod messages;
 mod new_incarnation;
 mod own_stamps;
@@ -81,6 +85,9 @@ mod publish_gate;
 mod publish_order;
 mod reading_turns;
 mod retired;
+mod scope;
+mod selected;
+mod selectors;
 mod session;
 mod streams;
 mod subscribe;

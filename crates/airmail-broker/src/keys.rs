@@ -46,12 +46,16 @@ key!(
     LogKey
 );
 key!(
-    /// A tail: where the live subscriptions of an index's logs meet, one log a lane. Below 2^30.
+    /// A tail: where the live subscriptions of an index's logs meet, one log a lane. Below 2^29.
     TailKey
 );
 key!(
     /// The record of a part of a subscription that is not live.
     BehindKey
+);
+key!(
+    /// A selector of topics, which subscriptions of the gateway have.
+    SelectorKey
 );
 key!(
     /// A log as the tower knows it. Never reused.
@@ -66,7 +70,8 @@ key!(
     MemberKey
 );
 
-/// A tail, and the lanes in which a subscription is live there: two bits above the tail's key.
+/// A tail, and the lanes in which a subscription is live there: two bits above the tail's key. The one between says whether
+/// it is a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LiveAt(NonZeroU32);
 
@@ -74,18 +79,27 @@ impl LiveAt {
     /// The lowest of the lanes' bits.
     const LANES_SHIFT: u32 = 30;
 
+    /// The bit of selections.
+    const SELECTS: u32 = 1 << (LiveAt::LANES_SHIFT - 1);
+
     /// At a tail, live in no lane.
-    pub(crate) fn not_live(tail: TailKey) -> LiveAt {
+    pub(crate) fn not_live(tail: TailKey, selects: bool) -> LiveAt {
         debug_assert!(
-            tail.0.get() >> LiveAt::LANES_SHIFT == 0,
-            "logs are bounded far below 2^30"
+            tail.0.get() < LiveAt::SELECTS,
+            "logs are bounded far below 2^29"
         );
-        LiveAt(tail.0)
+        let selects = if selects { LiveAt::SELECTS } else { 0 };
+        LiveAt(tail.0 | selects)
+    }
+
+    /// Whether it is a selection that is there, and no topic's subscription.
+    pub(crate) fn selects(self) -> bool {
+        self.0.get() & LiveAt::SELECTS != 0
     }
 
     /// The tail.
     pub(crate) fn tail(self) -> TailKey {
-        let key = self.0.get() & ((1 << LiveAt::LANES_SHIFT) - 1);
+        let key = self.0.get() & (LiveAt::SELECTS - 1);
         TailKey(NonZeroU32::new(key).unwrap_or(NonZeroU32::MIN))
     }
 
@@ -147,9 +161,10 @@ mod tests {
 
     #[test]
     fn lanes_come_and_go_above_every_key_of_a_tail() {
-        for place in [0, 1, 77, (1 << 30) - 2] {
+        let places = [0, 1, 77, (1 << 29) - 2];
+        for (place, selects) in places.into_iter().flat_map(|at| [(at, false), (at, true)]) {
             let tail = TailKey::new(place);
-            let mut at = LiveAt::not_live(tail);
+            let mut at = LiveAt::not_live(tail, selects);
             for (normal, high) in [(true, false), (true, true), (false, true), (false, false)] {
                 for (lane, is_in) in [(Lane::Normal, normal), (Lane::High, high)] {
                     at = if is_in {
@@ -158,10 +173,11 @@ mod tests {
                         at.without(lane)
                     };
                     assert_eq!((at.tail(), at.is_in(lane)), (tail, is_in));
+                    assert_eq!(at.selects(), selects);
                 }
                 assert_eq!(at.is_in_any(), normal || high);
             }
-            assert_eq!(at, LiveAt::not_live(tail));
+            assert_eq!(at, LiveAt::not_live(tail, selects));
         }
     }
 }

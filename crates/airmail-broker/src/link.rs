@@ -100,7 +100,8 @@ pub(crate) enum ToTower {
 pub(crate) struct Follow {
     pub(crate) member: MemberId,
     pub(crate) log: LogId,
-    pub(crate) topic: TopicHash,
+    /// The topic that it is for. `None`: all.
+    pub(crate) topic: Option<TopicHash>,
     /// The first number that has not been looked at for it.
     pub(crate) from: Sequence,
     /// Where it ends. `None`: it wants to get to the tail.

@@ -59,6 +59,12 @@ pub enum Bug {
     UnmatchedOfTopic,
     /// A late subscription is given what its filter does not match.
     LateUnfiltered,
+    /// A selection at the tail is given all topics of each batch that holds one of its own.
+    SelectionOfAll,
+    /// A late selection is given topics that it does not select.
+    LateUnselected,
+    /// A selection goes live where the tower gives only the topics that others want.
+    SelectionOfWanted,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

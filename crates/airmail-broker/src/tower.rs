@@ -15,7 +15,7 @@
 //! here:
 //!
 //! - `one_place`: a member either waits for a reader, in the queue by ticket and by place, or is a member of
-//!   exactly one reader, which is of its log and of its topic.
+//!   exactly one reader, which is of its log, and of its topic or of all.
 //! - `ahead`: whoever joins a reader wants nothing that it has given before (asserted in
 //!   [`catchup::schedule`]).
 //! - `readers`: there are at most as many catch-up readers as the settings say and one for each log, and none

@@ -9,13 +9,16 @@ use crate::api::Answer;
 use crate::context::ClientContext;
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
+use crate::named_topic::pattern;
 use crate::nodes::Node;
 use crate::publisher::accumulator::Accumulator;
 use crate::publisher::publish_task::{self, Shutdown};
 use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many_topics::ManyRequest;
+use crate::subscription::selection::SelectionRequest;
 use crate::topics::Topics;
+use airmail_model::selector::Selector;
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -137,10 +140,103 @@ impl Client {
         ManyRequest::new(Arc::clone(&self.shared), topics)
     }
 
+    /// Prepares a subscription to every topic whose name begins with `prefix`, also those that do not exist yet.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// use airmail_client::{Item, Start};
+    ///
+    /// let orders = client.subscribe_prefix("orders/").from(Start::Earliest);
+    /// let mut orders = orders.open().await?;
+    /// while let Some(item) = orders.next().await? {
+    ///     match item {
+    ///         Item::Message(message) => println!("{}: {:?}", message.topic(), message.payload),
+    ///         Item::Gap(gap) => eprintln!("{} to {} of {} are gone", gap.first, gap.last, gap.log),
+    ///         Item::Expired(_) => {} // Only told where it was asked for.
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is subscribed to before it is opened"]
+    pub fn subscribe_prefix(&self, prefix: &str) -> SelectionRequest {
+        self.select(Ok(Selector::Prefix(prefix.into())))
+    }
+
+    /// Prepares a subscription to every topic whose name fits a pattern, also those that do not exist yet. `*` stands for any
+    /// text without `/`, `**` for any text, and `\` before a character for that character.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// let sensors = client.subscribe_pattern("sensors/*/temperature");
+    /// let mut hot = sensors.filter("celsius > 90").open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is subscribed to before it is opened"]
+    pub fn subscribe_pattern(&self, text: &str) -> SelectionRequest {
+        self.select(pattern(text))
+    }
+
+    /// Prepares a subscription to every topic of a namespace, also those that do not exist yet.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// let all = client.subscribe_everything().namespace("audit");
+    /// let mut all = all.headers_only(true).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is subscribed to before it is opened"]
+    pub fn subscribe_everything(&self) -> SelectionRequest {
+        self.select(Ok(Selector::All))
+    }
+
+    fn select(&self, selector: Result<Selector, Error>) -> SelectionRequest {
+        SelectionRequest::new(Arc::clone(&self.shared), selector)
+    }
+
     /// Prepares to read a topic's stored messages.
     #[must_use = "nothing is read before it is opened"]
     pub fn history(&self, topic: &str) -> HistoryRequest {
-        HistoryRequest::new(Arc::clone(&self.shared), topic)
+        HistoryRequest::of_topic(Arc::clone(&self.shared), topic)
+    }
+
+    /// Prepares to read the stored messages of every topic whose name begins with `prefix`, the oldest first.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// use airmail_client::Item;
+    ///
+    /// let mut orders = client.history_prefix("orders/").limit(100).open()?;
+    /// while let Some(item) = orders.next().await? {
+    ///     if let Item::Message(message) = item {
+    ///         println!("{} {}", message.appended, message.topic());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is read before it is opened"]
+    pub fn history_prefix(&self, prefix: &str) -> HistoryRequest {
+        self.history_of(Ok(Selector::Prefix(prefix.into())))
+    }
+
+    /// Prepares to read the stored messages of every topic whose name fits a pattern, as in
+    /// [`Client::subscribe_pattern`], the oldest first.
+    #[must_use = "nothing is read before it is opened"]
+    pub fn history_pattern(&self, text: &str) -> HistoryRequest {
+        self.history_of(pattern(text))
+    }
+
+    /// Prepares to read all stored messages of a namespace, the oldest first.
+    #[must_use = "nothing is read before it is opened"]
+    pub fn history_everything(&self) -> HistoryRequest {
+        self.history_of(Ok(Selector::All))
+    }
+
+    fn history_of(&self, selector: Result<Selector, Error>) -> HistoryRequest {
+        HistoryRequest::of_selection(Arc::clone(&self.shared), selector)
     }
 
     /// Lists the topics that hold messages.

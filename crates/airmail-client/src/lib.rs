@@ -96,6 +96,8 @@ pub use received::{Expired, Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
 pub use subscription::many_topics::{ManyItem, ManyItems, ManyRequest, ManySubscription};
 #[cfg(feature = "grpc")]
+pub use subscription::selection::{SelectedSubscription, SelectionRequest};
+#[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]
 pub use topics::{Topic, Topics};

@@ -30,6 +30,11 @@ const SUBSCRIBE_PATH: &str = "/airmail.v1.Airmail/Subscribe";
 
 /// Size of HTTP/2's flow control window: large, because credit does the fine work.
 const WINDOW_BYTES: u32 = 4 << 20;
+/// Largest window that HTTP/2 knows.
+const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
+/// Size of the flow control windows of all streams of a connection together that are read in turn, and the least of one.
+const TURNS_BYTES: u32 = 16 << 20;
+const TURN_BYTES_MIN: u32 = 64 << 10;
 /// Size of a frame that a node may send: mostly a whole delivery, which then lies in memory as one
 /// piece.
 const FRAME_BYTES: u32 = 1 << 20;
@@ -66,9 +71,23 @@ impl Node {
         }
     }
 
-    /// Tells whether it is the same connection.
-    fn is(&self, other: &Node) -> bool {
+    /// Tells whether it is the same connection, or one apart to the same node.
+    pub(crate) fn is(&self, other: &Node) -> bool {
         Arc::ptr_eq(&self.address, &other.address)
+    }
+
+    /// Prepares another connection to this node, for as many streams that are read in turn: of them and of all others, none
+    /// waits for the flow control of one that is not being read.
+    pub(crate) fn apart(&self, streams: usize) -> Result<Node, Error> {
+        let streams = u32::try_from(streams).unwrap_or(u32::MAX).max(1);
+        let window = (TURNS_BYTES / streams).clamp(TURN_BYTES_MIN, WINDOW_BYTES);
+        let endpoint = endpoint(&self.address)?
+            .initial_stream_window_size(window)
+            .initial_connection_window_size(window.saturating_mul(streams).min(WINDOW_BYTES_MAX));
+        Ok(Node {
+            address: Arc::clone(&self.address),
+            channel: endpoint.connect_lazy(),
+        })
     }
 
     /// Gives the service of all calls but the two streams.

@@ -30,13 +30,23 @@ pub struct Received {
     /// Payload: a part of the batch that it came in, not a copy.
     pub payload: Bytes,
     log: LogInForce,
-    /// Place of its subscription in the other lane's log, when this message was handed over.
-    aside: Option<LogPosition>,
+    aside: Aside,
+}
+
+/// Places of a subscription in other logs than a message's own, when that was handed over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Aside {
+    /// Place of a topic's subscription in the other lane's log, if it has one.
+    Lane(Option<LogPosition>),
+    /// Places of a selection in all its other logs, as far as known, in any order. Shared by all messages of a
+    /// batch, since nothing of another log is handed over between them: so many logs as a namespace may have are looked at
+    /// once for each batch, and put in order for none but who asks for a position.
+    Others(Arc<[Option<LogPosition>]>),
 }
 
 impl Received {
     pub(crate) fn new(
-        topic: &Arc<NamedTopic>,
+        topic: Arc<NamedTopic>,
         record: &Record<'_>,
         payload: Bytes,
         sequence: Sequence,
@@ -45,7 +55,7 @@ impl Received {
     ) -> Received {
         let attributes = record.attributes;
         Received {
-            topic: Arc::clone(topic),
+            topic,
             sequence,
             lane: log.id.lane,
             appended,
@@ -56,12 +66,12 @@ impl Received {
             ttl_ms: record.ttl_ms,
             payload,
             log,
-            aside: None,
+            aside: Aside::Lane(None),
         }
     }
 
-    /// Sets where its subscription stands in the other lane's log, if it has one.
-    pub(crate) fn aside(self, aside: Option<LogPosition>) -> Received {
+    /// Sets where its subscription stands in other logs.
+    pub(crate) fn aside(self, aside: Aside) -> Received {
         Received { aside, ..self }
     }
 
@@ -83,15 +93,31 @@ impl Received {
         &self.topic.topic
     }
 
-    /// Gives the position from which to go on after this message, and after what was handed over of the other lane
-    /// before it.
+    /// Gives the position from which to go on after this message, and after what was handed over of other logs before it:
+    /// that of the other lane, and all of a selection.
     #[must_use]
     pub fn position(&self) -> Position {
         let mut position = self.log.position(self.sequence.plus(1));
-        position.logs.extend(self.aside);
-        position.logs.sort_unstable_by_key(|place| place.log);
+        match &self.aside {
+            Aside::Lane(place) => position.logs.extend(*place),
+            Aside::Others(places) => {
+                position.logs.extend(places.iter().flatten());
+            }
+        }
+        in_order(&mut position.logs);
         position
     }
+
+    /// Gives the place from which to go on after this message in its own log.
+    pub(crate) fn place_after(&self) -> LogPosition {
+        self.log.place(self.sequence.plus(1))
+    }
+}
+
+/// Puts places in order of log, each log once: where the least of it was given.
+pub(crate) fn in_order(places: &mut Vec<LogPosition>) {
+    places.sort_unstable_by_key(|at| (at.log, at.next));
+    places.dedup_by_key(|at| at.log);
 }
 
 /// Numbers that will not come, because what they stood for is gone.
@@ -152,11 +178,15 @@ impl LogInForce {
         Position {
             namespace: self.id.namespace,
             epoch: self.epoch,
-            logs: vec![LogPosition {
-                log: self.id,
-                incarnation: self.incarnation,
-                next,
-            }],
+            logs: vec![self.place(next)],
+        }
+    }
+
+    pub(crate) fn place(self, next: Sequence) -> LogPosition {
+        LogPosition {
+            log: self.id,
+            incarnation: self.incarnation,
+            next,
         }
     }
 }
@@ -168,12 +198,15 @@ pub(crate) struct BatchCursor {
     received: ReceivedBatch,
     /// Place of the next message in the batch.
     next: Option<u16>,
+    /// Places of a selection's other logs, as its messages bear them: found with the first that is taken.
+    others: Option<Arc<[Option<LogPosition>]>>,
 }
 
 impl BatchCursor {
     pub(crate) fn new(received: ReceivedBatch) -> BatchCursor {
         BatchCursor {
             next: received.seek(0),
+            others: None,
             received,
         }
     }
@@ -218,35 +251,35 @@ impl BatchCursor {
         self.received.cost
     }
 
-    /// Takes the next message; `named` finds the topic of a subscription, `place` where it stands in a lane.
-    pub(crate) fn next<'a>(
+    /// Takes the next message; `named` finds the name of its topic, `aside` where its subscription stands in other logs than
+    /// that of this lane.
+    pub(crate) fn next(
         &mut self,
         epoch: MapEpoch,
-        named: impl Fn(SubscriptionKey) -> Option<&'a Arc<NamedTopic>>,
-        place: impl Fn(SubscriptionKey, Lane) -> Option<LogPosition>,
+        named: impl FnOnce(SubscriptionKey, &Record<'_>) -> Option<Arc<NamedTopic>>,
+        aside: impl FnOnce(SubscriptionKey, Lane) -> Aside,
     ) -> Option<Received> {
         let (sequence, record) = self.received.message(self.next?);
         let owner = self.received.owner(record.topic)?;
-        let topic = named(owner)?;
+        let topic = named(owner, &record)?;
         let payload = self.received.share(record.payload);
         let appended = self.received.appended;
         let log = self.log(epoch);
         let message = Received::new(topic, &record, payload, sequence, appended, log);
-        let aside = place(owner, log.id.lane.other());
+        let aside = match &self.others {
+            Some(others) => Aside::Others(Arc::clone(others)),
+            None => aside(owner, log.id.lane),
+        };
+        if let Aside::Others(others) = &aside {
+            self.others.get_or_insert_with(|| Arc::clone(others));
+        }
         self.skip();
         Some(message.aside(aside))
     }
 
     /// Gives the place before the next message of a subscription, if there is one.
     pub(crate) fn place_of(&self, owner: SubscriptionKey) -> Option<LogPosition> {
-        let mut messages = self.received.iter_from(self.next?);
-        let own = |record: &Record<'_>| self.received.owner(record.topic) == Some(owner);
-        let (next, _) = messages.find(|(_, record)| own(record))?;
-        Some(LogPosition {
-            log: self.received.log,
-            incarnation: self.received.incarnation,
-            next,
-        })
+        self.received.place_before(owner, self.next?)
     }
 
     fn log(&self, epoch: MapEpoch) -> LogInForce {
@@ -321,7 +354,8 @@ impl MessageBatch {
     }
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of
-    /// the [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did.
+    /// the [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did. Those of a
+    /// [`crate::SelectedSubscription`] have no such place: [`Record::topic_name`] says it.
     pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
         self.iter().map(|(sequence, record)| {
             let owner = self.received.owner(record.topic);
@@ -390,7 +424,7 @@ mod tests {
                 epoch: MapEpoch(1),
             };
             Received::new(
-                &named,
+                Arc::clone(&named),
                 &record,
                 Bytes::new(),
                 Sequence(5),
@@ -401,10 +435,17 @@ mod tests {
         let (normal, high) = (place(Lane::Normal, 6), place(Lane::High, 6));
         assert_eq!(received(Lane::Normal).position().logs, [normal]);
         let aside = place(Lane::High, 9);
-        let position = received(Lane::Normal).aside(Some(aside)).position();
+        let of_topic = |message: Received, aside| message.aside(Aside::Lane(Some(aside)));
+        let position = of_topic(received(Lane::Normal), aside).position();
         assert_eq!(position.logs, [normal, aside]);
         let aside = place(Lane::Normal, 9);
-        let position = received(Lane::High).aside(Some(aside)).position();
+        let position = of_topic(received(Lane::High), aside).position();
         assert_eq!(position.logs, [aside, high]);
+        // A selection names all its logs.
+        let mut other = place(Lane::Normal, 70);
+        other.log.index = LogIndex(1);
+        let others = Aside::Others([None, Some(high), Some(other)].into());
+        let position = received(Lane::Normal).aside(others).position();
+        assert_eq!(position.logs, [normal, other, high]);
     }
 }

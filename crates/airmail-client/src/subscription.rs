@@ -3,7 +3,7 @@
 //! A subscription has a stream of its own on the client's connection, and no task: the core runs
 //! when its user asks for the next item. So a subscription that is not read costs the others
 //! nothing: the node detaches it when its credit is used up, and it goes on where it was when it is
-//! read again. Topics that one user reads together share a stream ([`many_topics`]) and its credit;
+//! read again. Topics that one user reads together share a stream ([`many_topics`], [`selection`]) and its credit;
 //! then the node sends their messages of one batch as one delivery.
 //!
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
@@ -11,7 +11,10 @@
 
 mod driver;
 pub(crate) mod many_topics;
+mod places;
+pub(crate) mod selection;
 mod standing;
+mod subject;
 mod subscribe_stream;
 
 pub use standing::Standing;
@@ -21,8 +24,9 @@ use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Item, Items};
 use airmail_model::frame::Start;
 use airmail_model::{Error, Position};
-use driver::{Available, Choices, SubscriptionDriver, TopicStart};
+use driver::{Available, Choices, SubscriptionDriver};
 use std::sync::Arc;
+use subject::Subject;
 
 /// A subscription to be opened.
 #[derive(Debug)]
@@ -93,10 +97,9 @@ impl SubscriptionRequest {
             namespace: Arc::clone(&self.namespace),
             topic: self.topic,
         });
-        let start = self.start;
-        let topics = vec![TopicStart { named, start }];
+        let subject = Subject::topic(named, self.start);
         let choices = self.choices.with_filter(self.filter.as_deref())?;
-        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics, choices);
+        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, subject, choices);
         driver.open().await?;
         Ok(Subscription(driver))
     }

@@ -152,7 +152,7 @@ error_table! {
     ProtocolUnsupported = 22, "PROTOCOL_UNSUPPORTED", FailedPrecondition, false, "client and node have no protocol version in common";
     HelloExpected = 23, "HELLO_EXPECTED", FailedPrecondition, false, "a stream must begin with Hello, once";
     Unimplemented = 24, "UNIMPLEMENTED", Unimplemented, false, "the feature is reserved and does not work yet";
-    SubscriptionInvalid = 25, "SUBSCRIPTION_INVALID", InvalidArgument, false, "the subscription's number is in use, unknown, or there are too many";
+    SubscriptionInvalid = 25, "SUBSCRIPTION_INVALID", InvalidArgument, false, "the subscription is not possible as it is asked for";
     Unauthenticated = 26, "UNAUTHENTICATED", Unauthenticated, false, "the node does not know who asks";
     PermissionDenied = 27, "PERMISSION_DENIED", PermissionDenied, false, "who asks may not do this";
     Overloaded = 28, "OVERLOADED", ResourceExhausted, true, "the node has more to do than it admits";

@@ -24,6 +24,7 @@ use crate::filter::Filter;
 use crate::id::{Extent, Incarnation, Lane, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
 use crate::position::{LogPosition, Position};
+use crate::selector::Selector;
 use crate::time::{AppendTime, Mono};
 use crate::verdict::Roles;
 use smallvec::SmallVec;
@@ -105,8 +106,8 @@ pub struct Subscribe {
     pub generation: Generation,
     /// The namespace.
     pub namespace: NamespaceId,
-    /// The topic.
-    pub topic: TopicHash,
+    /// Its messages.
+    pub wanted: Wanted,
     /// Where to begin.
     pub start: Start,
     /// Ends before this number instead of going on live: history.
@@ -120,6 +121,32 @@ pub struct Subscribe {
     /// Whether the stream's deliveries come without payloads ([`Batch::headers_of`]). What the first subscription of a
     /// stream says holds for all of them.
     pub headers_only: bool,
+}
+
+/// Messages that a subscription is for. On a stream all subscriptions are to topics, or all are selections, as the first one
+/// says; and of each log there is one selection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Those of this topic.
+    Topic(TopicHash),
+    /// Those of every topic of one log that a selector selects.
+    Selected {
+        /// The log, by its place among those of the namespace's map, from 0. `None`: its only one.
+        log: Option<u16>,
+        /// The topics.
+        selector: Arc<Selector>,
+    },
+}
+
+impl Wanted {
+    /// The topic, where it is one.
+    #[must_use]
+    pub fn topic(&self) -> Option<TopicHash> {
+        match self {
+            Wanted::Topic(topic) => Some(*topic),
+            Wanted::Selected { .. } => None,
+        }
+    }
 }
 
 /// Where a look into history ends.

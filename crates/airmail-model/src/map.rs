@@ -76,6 +76,12 @@ impl LogMap {
         (topic.0 >> 116) as usize
     }
 
+    /// The least hash of a slot's: for who asks for a slot's log as for a topic's.
+    #[must_use]
+    pub const fn first_of_slot(slot: u16) -> TopicHash {
+        TopicHash((slot as u128) << 116)
+    }
+
     /// The log that carries a topic's messages of a lane.
     #[must_use]
     pub fn log(&self, topic: TopicHash, lane: Lane) -> LogId {
@@ -84,6 +90,14 @@ impl LogMap {
             lane,
             index: self.slots[Self::slot(topic)],
         }
+    }
+
+    /// A slot of the log at this place among the map's logs, from 0; `None`: there are fewer.
+    #[must_use]
+    pub fn slot_of(&self, place: u16) -> Option<u16> {
+        let owner = self.owners.get(usize::from(place))?;
+        let slot = self.slots.iter().position(|slot| slot == owner)?;
+        u16::try_from(slot).ok()
     }
 
     /// The owner of each slot, in order.

@@ -1,21 +1,18 @@
 //! Selectors: of which topics of a namespace somebody wants the messages.
 //!
-//! A topic, a set of them, all whose names begin so, all whose names fit a pattern, or all. To decide is
-//! one look for each distinct topic of a batch; whoever asks keeps the answer, as a topic's name never changes.
+//! All whose names begin so, all whose names fit a pattern, or all. Whoever wants one topic, or a few, names them instead.
+//! To decide is one look for each distinct topic of a batch; whoever asks may keep the answer, as a topic's name never
+//! changes.
 
 mod glob;
 
 pub use glob::{Glob, GlobError, PATTERN_BYTES_MAX};
 
-use crate::topic::TopicName;
+use std::fmt;
 
 /// The topics of a namespace that somebody wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
-    /// This one.
-    One(TopicName),
-    /// These.
-    Set(TopicSet),
     /// Those whose names begin so. The empty text begins every name.
     Prefix(Box<str>),
     /// Those whose names fit the pattern.
@@ -24,40 +21,11 @@ pub enum Selector {
     All,
 }
 
-/// A set of topics, sorted by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopicSet(Box<[TopicName]>);
-
-impl TopicSet {
-    /// Topics in whatever order; one that comes twice is there once.
-    #[must_use]
-    pub fn new(mut topics: Vec<TopicName>) -> TopicSet {
-        topics.sort_unstable();
-        topics.dedup();
-        TopicSet(topics.into_boxed_slice())
-    }
-
-    /// The topics, in order of name.
-    #[must_use]
-    pub fn topics(&self) -> &[TopicName] {
-        &self.0
-    }
-
-    /// Whether a topic of this name is in it.
-    #[must_use]
-    pub fn contains(&self, topic: &str) -> bool {
-        let found = self.0.binary_search_by(|other| other.as_str().cmp(topic));
-        found.is_ok()
-    }
-}
-
 impl Selector {
     /// Whether messages of a topic are wanted.
     #[must_use]
     pub fn selects(&self, topic: &str) -> bool {
         match self {
-            Selector::One(name) => name.as_str() == topic,
-            Selector::Set(set) => set.contains(topic),
             Selector::Prefix(start) => topic.starts_with(&**start),
             Selector::Pattern(pattern) => pattern.matches(topic),
             Selector::All => true,
@@ -69,10 +37,30 @@ impl Selector {
     #[must_use]
     pub fn literal_prefix(&self) -> &str {
         match self {
-            Selector::One(name) => name.as_str(),
             Selector::Prefix(start) => start,
             Selector::Pattern(pattern) => pattern.literal_prefix(),
-            Selector::Set(_) | Selector::All => "",
+            Selector::All => "",
+        }
+    }
+
+    /// Memory of its own behind this value, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Selector::Prefix(start) => start.len(),
+            Selector::Pattern(pattern) => pattern.heap_bytes(),
+            Selector::All => 0,
+        }
+    }
+}
+
+/// Shown as a user would write it: `prefix a/`, `pattern a/*`, `everything`.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selector::Prefix(start) => write!(f, "prefix {start}"),
+            Selector::Pattern(pattern) => write!(f, "pattern {pattern}"),
+            Selector::All => f.write_str("everything"),
         }
     }
 }
@@ -80,24 +68,13 @@ impl Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
-    use proptest::collection::vec;
     use proptest::prelude::*;
-
-    fn topic(name: &str) -> TopicName {
-        TopicName::new(name, &Limits::DEFAULT).unwrap()
-    }
 
     proptest! {
         #[test]
-        fn a_selector_selects_what_its_kind_says(names in vec("[ab/]{1,4}", 1..6), asked in "[ab/]{1,4}") {
-            let first = &names[0];
-            let set = TopicSet::new(names.iter().map(|name| topic(name)).collect());
-            prop_assert!(set.topics().is_sorted());
-            prop_assert_eq!(Selector::Set(set).selects(&asked), names.contains(&asked));
-            prop_assert_eq!(Selector::One(topic(first)).selects(&asked), *first == asked);
-            let prefix = Selector::Prefix(first.as_str().into());
-            prop_assert_eq!(prefix.selects(&asked), asked.starts_with(first.as_str()));
+        fn a_selector_selects_what_its_kind_says(begins in "[ab/]{0,3}", asked in "[ab/]{1,4}") {
+            let prefix = Selector::Prefix(begins.as_str().into());
+            prop_assert_eq!(prefix.selects(&asked), asked.starts_with(&begins));
             prop_assert!(Selector::All.selects(&asked));
         }
 

@@ -476,6 +476,31 @@ pub struct Add {
     /// decides for all.
     #[prost(bool, tag = "10")]
     pub headers_only: bool,
+    /// With a selector: of topics in the log at this place among those of the namespace, from 0. Absent: of its only log. Who
+    /// wants all of a namespace with several adds a subscription for each.
+    #[prost(uint32, optional, tag = "14")]
+    pub log: ::core::option::Option<u32>,
+    /// In place of a topic: topics of the namespace (docs/selections.md). The first Add of a stream decides whether its
+    /// subscriptions are to topics or are selections; of each log it has one selection.
+    #[prost(oneof = "add::Selector", tags = "11, 12, 13")]
+    pub selector: ::core::option::Option<add::Selector>,
+}
+/// Nested message and enum types in `Add`.
+pub mod add {
+    /// In place of a topic: topics of the namespace (docs/selections.md). The first Add of a stream decides whether its
+    /// subscriptions are to topics or are selections; of each log it has one selection.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Selector {
+        /// Every topic whose name begins so.
+        #[prost(string, tag = "11")]
+        Prefix(::prost::alloc::string::String),
+        /// Every topic whose name fits: `*` is any text without `/`, `**` any text, and `\` before a character is that character.
+        #[prost(string, tag = "12")]
+        Pattern(::prost::alloc::string::String),
+        /// Every topic. Must be true.
+        #[prost(bool, tag = "13")]
+        Everything(bool),
+    }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Remove {
@@ -729,6 +754,25 @@ pub struct HistoryRequest {
     /// As in Add.
     #[prost(string, tag = "10")]
     pub filter: ::prost::alloc::string::String,
+    /// As in Add.
+    #[prost(uint32, optional, tag = "14")]
+    pub log: ::core::option::Option<u32>,
+    /// In place of a topic, as in Add.
+    #[prost(oneof = "history_request::Selector", tags = "11, 12, 13")]
+    pub selector: ::core::option::Option<history_request::Selector>,
+}
+/// Nested message and enum types in `HistoryRequest`.
+pub mod history_request {
+    /// In place of a topic, as in Add.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Selector {
+        #[prost(string, tag = "11")]
+        Prefix(::prost::alloc::string::String),
+        #[prost(string, tag = "12")]
+        Pattern(::prost::alloc::string::String),
+        #[prost(bool, tag = "13")]
+        Everything(bool),
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistoryResponse {

@@ -2,26 +2,27 @@
 //! them down.
 
 mod replies;
+mod wanted;
 
 pub use replies::{
     DeliveryHead, FromNode, delivery_from_proto, delivery_to_proto, expired_from_proto,
     expired_to_proto, gap_from_proto, gap_to_proto, place_from_proto, place_to_proto,
     reply_from_proto, reply_to_proto, status_to_proto,
 };
+pub use wanted::{Named, named_from_proto, selection_to_proto};
 
 use crate::v1;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{Generation, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::namespace::{namespace_not_found, namespace_or_default};
-use airmail_model::{
-    AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence, TopicName,
-};
+use airmail_model::{AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence};
 use std::sync::Arc;
 
 /// A subscription as asked for, from a message; `id_of` knows the namespaces.
 ///
 /// # Errors
-/// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, those of a filter, and `UNIMPLEMENTED` for a name.
+/// Those of [`named_from_proto`], `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, those of a filter, and `UNIMPLEMENTED` for a
+/// name.
 pub fn subscribe_from_proto(
     add: &v1::Add,
     limits: &Limits,
@@ -30,14 +31,14 @@ pub fn subscribe_from_proto(
     if !add.name.is_empty() {
         return Err(Error::unimplemented("name").value(&add.name).limit("empty"));
     }
-    TopicName::check(&add.topic, limits)?;
+    let wanted = named_from_proto(&add.topic, add.selector.as_ref(), add.log, limits)?;
     let name = namespace_or_default(&add.namespace);
     let namespace = id_of(name).ok_or_else(|| namespace_not_found(name))?;
     Ok(Subscribe {
         subscription: SubscriptionId(add.subscription),
         generation: Generation(add.generation),
         namespace,
-        topic: TopicName::hash_of(namespace, &add.topic),
+        wanted: wanted.within(namespace),
         start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
         until: None,
         tell_expired: add.tell_expired,
@@ -101,7 +102,8 @@ pub fn until_from_proto(until: Option<&v1::Start>) -> Result<Until, Error> {
         .limit("sequence or time_us"))
 }
 
-/// A subscription as asked for, as a message. Names are the caller's: a [`Subscribe`] has none.
+/// A subscription as asked for, as a message. Names are the caller's: a [`Subscribe`] has none. That of a selection's topic is
+/// empty.
 #[must_use]
 pub fn subscribe_to_proto(
     subscribe: &Subscribe,
@@ -109,6 +111,7 @@ pub fn subscribe_to_proto(
     topic: &str,
     batches: bool,
 ) -> v1::Add {
+    let (selector, log) = selection_to_proto(&subscribe.wanted);
     v1::Add {
         subscription: subscribe.subscription.0,
         generation: subscribe.generation.0,
@@ -120,6 +123,8 @@ pub fn subscribe_to_proto(
         filter: filter_to_proto(subscribe.filter.as_deref()),
         tell_expired: subscribe.tell_expired,
         headers_only: subscribe.headers_only,
+        selector,
+        log,
     }
 }
 

@@ -14,6 +14,7 @@ pub mod numbers;
 pub mod one_node;
 pub mod order;
 pub mod places;
+pub mod selections;
 pub mod tiling;
 
 use std::fmt;

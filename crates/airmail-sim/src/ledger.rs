@@ -5,10 +5,13 @@ use crate::invariants::audience::Audiences;
 use crate::invariants::expiry::Expiry;
 use crate::invariants::filters::Filters;
 use crate::invariants::numbers::Numbers;
+use crate::invariants::selections::Selections;
 use crate::invariants::{Checked, Violation};
 use crate::lines::Lines;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Incarnation, LogId, Mono, RoleId, Sequence, Synced, TopicHash};
+use airmail_model::{
+    AppendTime, Incarnation, LogId, Mono, RoleId, Sequence, Synced, TopicHash, TopicName,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts known of one message.
@@ -20,6 +23,8 @@ pub struct Entry {
     pub log: LogId,
     /// Its topic.
     pub topic: TopicHash,
+    /// The name of its topic.
+    pub topic_name: TopicName,
     /// The place and append time of its ack.
     pub acked: Option<Acked>,
     /// Durability that its namespace asks for.
@@ -89,6 +94,8 @@ pub struct Ledger {
     pub audiences: Audiences,
     /// Facts by which filters are judged.
     pub filters: Filters,
+    /// Facts by which selections are judged.
+    pub selections: Selections,
     /// Facts by which expiry is judged.
     pub expiry: Expiry,
     /// Logs that somebody has harmed from outside.
@@ -115,7 +122,7 @@ impl Ledger {
         &mut self,
         publisher: u32,
         log: LogId,
-        topic: TopicHash,
+        topic: &TopicName,
         durability: Synced,
     ) -> MessageId {
         self.last += 1;
@@ -123,7 +130,8 @@ impl Ledger {
         let entry = Entry {
             publisher,
             log,
-            topic,
+            topic: topic.hash(log.namespace),
+            topic_name: topic.clone(),
             acked: None,
             durability,
             excused: false,

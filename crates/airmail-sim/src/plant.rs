@@ -94,6 +94,12 @@ pub enum Plant {
     UnmatchedOfTopic,
     /// [`BrokerBug::LateUnfiltered`].
     LateUnfiltered,
+    /// [`BrokerBug::SelectionOfAll`].
+    SelectionOfAll,
+    /// [`BrokerBug::LateUnselected`].
+    LateUnselected,
+    /// [`BrokerBug::SelectionOfWanted`].
+    SelectionOfWanted,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -182,6 +188,8 @@ impl Plant {
             | Plant::LateForbidden
             | Plant::UnmatchedOfTopic
             | Plant::LateUnfiltered
+            | Plant::SelectionOfAll
+            | Plant::LateUnselected
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -194,7 +202,8 @@ impl Plant {
             | Plant::FirstTimeEnds
             | Plant::EarlierEndTaken
             | Plant::OwnClock
-            | Plant::ClockFromBelow => Stage::Cluster,
+            | Plant::ClockFromBelow
+            | Plant::SelectionOfWanted => Stage::Cluster,
             _ if self.in_kafka().is_some() => Stage::Kafka,
             _ if self.in_link().is_some() || self.in_tree().is_some() => Stage::Cluster,
             _ => Stage::Storage,
@@ -287,6 +296,8 @@ impl Plant {
             Plant::LateForbidden => &["audience: "],
             Plant::UnmatchedOfTopic => &["filters: ", "G2"],
             Plant::LateUnfiltered => &["filters: "],
+            Plant::SelectionOfAll | Plant::LateUnselected => &["G2 only what was asked for"],
+            Plant::SelectionOfWanted => &["G2", "liveness: "],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -351,6 +362,9 @@ impl Plant {
             Plant::LateForbidden => BrokerBug::LateForbidden,
             Plant::UnmatchedOfTopic => BrokerBug::UnmatchedOfTopic,
             Plant::LateUnfiltered => BrokerBug::LateUnfiltered,
+            Plant::SelectionOfAll => BrokerBug::SelectionOfAll,
+            Plant::LateUnselected => BrokerBug::LateUnselected,
+            Plant::SelectionOfWanted => BrokerBug::SelectionOfWanted,
             _ => return None,
         })
     }

@@ -39,6 +39,7 @@ use crate::invariants::audience::Audiences;
 use crate::invariants::bounded::Budget;
 use crate::invariants::expiry::Expiry;
 use crate::invariants::filters::Filters;
+use crate::invariants::selections::Selections;
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Places;
 use crate::plant::Plant;
@@ -198,6 +199,7 @@ impl World {
             .collect();
         evidence.ledger.audiences = audiences;
         evidence.ledger.filters = Filters::new(seed);
+        evidence.ledger.selections = Selections::new(seed);
         evidence.ledger.expiry = expiry(seed, &cluster, is_of_writers);
         World {
             clock_chance: Entropy::new(seed ^ 0xc10c),

@@ -84,9 +84,9 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Publish messages.
     Pub(At<publish::PublishArgs>),
-    /// Subscribe to a topic.
+    /// Subscribe to a topic, or to a selection of topics.
     Sub(Asking<subscribe::SubscribeArgs>),
-    /// Print a topic's stored messages.
+    /// Print the stored messages of a topic, or of a selection of topics.
     History(Asking<history::HistoryArgs>),
     /// List the topics that hold messages.
     Topics(Asking<topics::TopicsArgs>),

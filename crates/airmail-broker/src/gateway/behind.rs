@@ -4,12 +4,13 @@
 //! `at` is how far a subscription has really got, `told` how far its client knows. Between the two
 //! there is nothing for it, so that the next delivery or gap covers from `told` on (`told`).
 
+use super::scope::Scope;
 use crate::catalog::Crossing;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;
 use airmail_model::frame::Until;
 use airmail_model::position::LogPosition;
-use airmail_model::{AppendTime, LogId, Sequence, TopicHash};
+use airmail_model::{AppendTime, LogId, Sequence};
 use hashbrown::HashMap;
 use slab::Slab;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ pub(crate) enum BehindState {
     Reading,
     /// It waits at the tail for its number or its time to come.
     AwaitingTail,
-    /// It waits until the tower gives its topic at the tail.
+    /// It waits until the tower gives what it is for at the tail.
     AwaitingWant,
     /// It waits until its log's clock is known: what it is to be given next may have expired.
     AwaitingClock,
@@ -67,7 +68,7 @@ pub(crate) struct Behind {
     pub(crate) sub: SubKey,
     pub(crate) session: SessionKey,
     pub(crate) log: LogKey,
-    pub(crate) topic: TopicHash,
+    pub(crate) scope: Scope,
     /// The first number that its client has not been told of.
     pub(crate) told: Sequence,
     /// The first number that has not been looked at for it; never less than `told`.

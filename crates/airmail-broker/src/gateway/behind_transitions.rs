@@ -159,7 +159,10 @@ impl Gateway {
             return self.go_on_behind(key, out);
         }
         if !self.is_given(key) {
-            return self.await_want(key);
+            if self.behind[key].scope.topic().is_some() {
+                return self.await_want(key);
+            }
+            self.want_everything(self.behind[key].log, out);
         }
         let wall = self.now.wall;
         let behind = &mut self.behind[key];
@@ -227,7 +230,7 @@ impl Gateway {
         let held = std::mem::take(&mut self.behind[key].holds_want);
         let behind = self.take_late(key);
         self.join_tail(behind.sub, behind.log);
-        self.live_now(behind.log, behind.topic, held);
+        self.live_now(behind.log, behind.scope, held);
         let log = &self.logs[behind.log];
         let place = LogPosition {
             log: log.id,
@@ -325,7 +328,7 @@ impl Gateway {
         out.tell(ToTower::Follow(Follow {
             member,
             log: self.logs[behind.log].id,
-            topic: behind.topic,
+            topic: behind.scope.topic(),
             from: behind.at,
             until: self.until_here(key),
             not_before: behind.not_before,
@@ -364,7 +367,7 @@ impl Gateway {
         let mut logs = self.live_parts(key);
         for log in &logs {
             self.leave_tail(key, *log);
-            self.settle_want(*log, sub.topic());
+            self.settle_want(*log, sub.scope());
         }
         for part in self.late_parts(key) {
             self.leave(part, out);

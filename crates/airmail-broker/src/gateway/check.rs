@@ -8,6 +8,7 @@ use super::publish_gate::PublishGate;
 use super::session::Session;
 use super::subscription::Subscription;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use crate::link::Interest;
 use airmail_flow::Ticket;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ struct Counts {
     logs: BTreeMap<LogKey, LogCounts>,
     /// Subscriptions with filters.
     filtered: usize,
+    /// Subscriptions that are selections.
+    selections: usize,
 }
 
 impl Gateway {
@@ -72,6 +75,8 @@ impl Gateway {
         }
         let known = self.subs.filters.users();
         assert_eq!(known, counts.filtered, "filters: of all subscriptions");
+        let known = self.subs.selectors.users();
+        assert_eq!(known, counts.selections, "selectors: of all subscriptions");
         self.check_counts(&counts.logs);
         self.check_sessions(counts.sessions);
         self.check_in_flight();
@@ -106,6 +111,12 @@ impl Gateway {
             "filters: of {sub:?}, on its stream"
         );
         counts.filtered += usize::from(has_filter);
+        let is_selection = sub.scope().selection().is_some();
+        assert!(
+            session.may_select(is_selection),
+            "selectors: {sub:?}, on its stream"
+        );
+        counts.selections += usize::from(is_selection);
         let mut logs = self.live_parts(key);
         for log in &logs {
             let live = &mut counts.logs.entry(*log).or_default().live;
@@ -114,6 +125,11 @@ impl Gateway {
             assert!(
                 range.is_some_and(|range| range.live > 0),
                 "ranges: {sub:?} is live, on {range:?}"
+            );
+            let interest = self.logs[*log].tail.wants.interest;
+            assert!(
+                !is_selection || interest == Interest::All || self.gives_wanted_alone(),
+                "wanted: {sub:?} is live, and the tower gives {interest:?}"
             );
         }
         if sub.is_live() {
@@ -131,12 +147,20 @@ impl Gateway {
         }
     }
 
-    /// Asserts that a live subscription is in the list of its topic at its tail.
+    /// A bug is planted with which a selection is live where not everything is given.
+    fn gives_wanted_alone(&self) -> bool {
+        #[cfg(feature = "sabotage")]
+        return self.config.bug == Some(crate::sabotage::Bug::SelectionOfWanted);
+        #[cfg(not(feature = "sabotage"))]
+        false
+    }
+
+    /// Asserts that a live subscription is in its list at its tail.
     fn check_listed(&self, key: SubKey, sub: &Subscription) {
-        let (topic, tail) = (sub.topic(), &self.logs.tails[sub.tail()]);
+        let (scope, tail) = (sub.scope(), &self.logs.tails[sub.tail()]);
         let (before, after) = (self.neighbour(sub.before), self.neighbour(sub.after));
         let is_in_list = |other: &Subscription| {
-            other.is_live() && other.tail() == sub.tail() && other.is_of(topic)
+            other.is_live() && other.tail() == sub.tail() && other.is_of(scope)
         };
         assert!(
             before.is_none_or(|other| other.after == key && is_in_list(other)),
@@ -146,10 +170,10 @@ impl Gateway {
             after.is_none_or(|other| other.before == key && is_in_list(other)),
             "one_state: {sub:?} comes before {after:?}"
         );
-        let first = tail.listed(&self.subs, topic).next();
+        let first = tail.listed(&self.subs, scope).next();
         assert!(
             before.is_some() || first == Some(key),
-            "one_state: {sub:?} is the first of its topic, and the tail has {first:?}"
+            "one_state: {sub:?} is the first of its list, and the tail has {first:?}"
         );
     }
 
@@ -264,10 +288,11 @@ impl Gateway {
                     tail.next
                 );
             }
-            BehindState::AwaitingWant => assert!(
-                behind.holds_want && tail.wants.waits(behind.topic, key),
-                "wanted: {behind:?}"
-            ),
+            BehindState::AwaitingWant => {
+                let topic = behind.scope.topic();
+                let waits = topic.is_some_and(|topic| tail.wants.waits(topic, key));
+                assert!(behind.holds_want && waits, "wanted: {behind:?}");
+            }
             BehindState::AwaitingClock => {
                 let clock = &self.logs[behind.log].clock;
                 let is_known = clock.waiting.contains(&key);

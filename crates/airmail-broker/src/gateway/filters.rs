@@ -7,16 +7,17 @@
 //! Invariants: a filter is kept as long as somebody has it; a topic has few different ones, so that a batch is held against
 //! few; no stream has two subscriptions with filters to one topic.
 
+use super::scope::FilteredPlace;
 use crate::keys::{SessionKey, SubKey};
 use airmail_model::filter::Filter;
-use airmail_model::{Error, ErrorCode, TopicHash};
+use airmail_model::{Error, ErrorCode};
 use hashbrown::HashMap;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Different filters of one topic, at most: each batch is held against all of them in one step.
-const OF_TOPIC_MAX: usize = 32;
+const OF_PLACE_MAX: usize = 32;
 /// Memory of all different filters of a shard, at most.
 const BYTES_MAX: usize = 64 << 20;
 /// Memory that one takes besides what it holds, about.
@@ -35,7 +36,7 @@ struct Kept {
 }
 
 /// A filter of a topic, and how many subscriptions to the topic have it.
-type OfTopic = (FilterKey, u32);
+type OfPlace = (FilterKey, u32);
 
 /// The filters of a gateway. See the module's documentation. Its maps are looked up, and never walked.
 #[derive(Debug, Default)]
@@ -43,9 +44,9 @@ pub(super) struct Filters {
     kept: Slab<Kept>,
     by_filter: HashMap<Arc<Filter>, FilterKey>,
     of_subscription: HashMap<SubKey, FilterKey>,
-    of_topic: HashMap<TopicHash, SmallVec<[OfTopic; 1]>>,
+    of_place: HashMap<FilteredPlace, SmallVec<[OfPlace; 1]>>,
     /// Subscriptions with filters, by their streams and topics.
-    of_stream: HashMap<(SessionKey, TopicHash), SubKey>,
+    of_stream: HashMap<(SessionKey, FilteredPlace), SubKey>,
     /// Memory of the filters.
     bytes: usize,
 }
@@ -58,10 +59,10 @@ impl Filters {
     /// Whether a stream may have a subscription to a topic with this filter.
     pub(super) fn may_add(
         &self,
-        (session, topic): (SessionKey, TopicHash),
+        (session, place): (SessionKey, FilteredPlace),
         filter: &Filter,
     ) -> Result<(), Error> {
-        if self.of_stream.contains_key(&(session, topic)) {
+        if self.of_stream.contains_key(&(session, place)) {
             return Err(Error::new(ErrorCode::SubscriptionInvalid)
                 .field("filter")
                 .value(filter)
@@ -72,11 +73,11 @@ impl Filters {
             Err(error.value(value).limit(limit))
         };
         let known = self.by_filter.get(filter);
-        let of_topic = self.of_topic.get(&topic).map_or(&[][..], |of| &of[..]);
-        let is_new = known.is_none_or(|key| of_topic.iter().all(|(of, _)| of != key));
-        if is_new && of_topic.len() >= OF_TOPIC_MAX {
-            let limit = format!("{OF_TOPIC_MAX} different filters of a topic");
-            return too_complex(of_topic.len() + 1, limit);
+        let of_place = self.of_place.get(&place).map_or(&[][..], |of| &of[..]);
+        let is_new = known.is_none_or(|key| of_place.iter().all(|(of, _)| of != key));
+        if is_new && of_place.len() >= OF_PLACE_MAX {
+            let limit = format!("{OF_PLACE_MAX} different filters of a topic");
+            return too_complex(of_place.len() + 1, limit);
         }
         let bytes = self.bytes + bytes_of(filter);
         if known.is_none() && bytes > BYTES_MAX {
@@ -90,7 +91,7 @@ impl Filters {
     pub(super) fn add(
         &mut self,
         sub: SubKey,
-        (session, topic): (SessionKey, TopicHash),
+        (session, place): (SessionKey, FilteredPlace),
         filter: Arc<Filter>,
     ) {
         let key = match self.by_filter.get(&filter) {
@@ -109,28 +110,28 @@ impl Filters {
         };
         self.kept[key.0].users += 1;
         self.of_subscription.insert(sub, key);
-        self.of_stream.insert((session, topic), sub);
-        let of_topic = self.of_topic.entry(topic).or_default();
-        match of_topic.iter_mut().find(|(of, _)| *of == key) {
+        self.of_stream.insert((session, place), sub);
+        let of_place = self.of_place.entry(place).or_default();
+        match of_place.iter_mut().find(|(of, _)| *of == key) {
             Some((_, users)) => *users += 1,
-            None => of_topic.push((key, 1)),
+            None => of_place.push((key, 1)),
         }
     }
 
     /// Forgets the filter of a subscription that ends, if it has one.
-    pub(super) fn remove(&mut self, sub: SubKey, (session, topic): (SessionKey, TopicHash)) {
+    pub(super) fn remove(&mut self, sub: SubKey, (session, place): (SessionKey, FilteredPlace)) {
         let Some(key) = self.of_subscription.remove(&sub) else {
             // Input: a subscription without one.
             return;
         };
-        self.of_stream.remove(&(session, topic));
-        if let Some(of_topic) = self.of_topic.get_mut(&topic) {
-            for (of, users) in of_topic.iter_mut() {
+        self.of_stream.remove(&(session, place));
+        if let Some(of_place) = self.of_place.get_mut(&place) {
+            for (of, users) in of_place.iter_mut() {
                 *users -= u32::from(*of == key);
             }
-            of_topic.retain(|(_, users)| *users > 0);
-            if of_topic.is_empty() {
-                self.of_topic.remove(&topic);
+            of_place.retain(|(_, users)| *users > 0);
+            if of_place.is_empty() {
+                self.of_place.remove(&place);
             }
         }
         let kept = &mut self.kept[key.0];

@@ -59,7 +59,8 @@ impl Gateway {
         Ok(Some(JudgedBatch::of(batch, stored.appended, clock)))
     }
 
-    /// Judges the part of a batch that is for one who is behind, all of whose records are of its topic.
+    /// Judges the part of a batch that is for one who is behind: all of its records are of its topic, or it is for a
+    /// selection.
     pub(super) fn judge_part(
         &mut self,
         log: LogKey,
@@ -68,6 +69,13 @@ impl Gateway {
         base: Sequence,
         appended: AppendTime,
     ) -> Left {
+        let body = match self.subs[sub].scope().selection() {
+            None => body,
+            Some(selection) => match self.select(body, selection) {
+                Some(selected) => selected,
+                None => return Left::Nothing(Vec::new()),
+            },
+        };
         let is_plain = match &body {
             Delivered::Whole(batch) => batch.is_plain(),
             Delivered::Slice(slice) => slice.is_plain(),

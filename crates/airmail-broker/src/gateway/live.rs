@@ -7,6 +7,8 @@
 
 use super::behind::{Behind, BehindState};
 use super::fanout::{Fanout, Topics, Wanted};
+use super::scope::Scope;
+use super::selected::Selecting;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
@@ -23,6 +25,40 @@ pub(super) struct LiveWork {
     pub(super) moved_bytes: usize,
     /// The live subscriptions that a batch concerns.
     matches: Vec<(SessionKey, u16, SubKey)>,
+}
+
+/// Subscriptions of one session that a batch is for.
+enum Recipients<'a> {
+    /// Those to its topics, with the places of these.
+    Subscribed(&'a [(SessionKey, u16, SubKey)]),
+    /// A selection, with the places of the topics that it selects.
+    Selecting(SubKey, &'a Topics),
+}
+
+impl Recipients<'_> {
+    /// Each topic's place, with a subscription that it is for.
+    fn pairs(&self) -> impl Iterator<Item = (u16, SubKey)> {
+        let (subscribed, selection) = match self {
+            Recipients::Subscribed(group) => (*group, None),
+            Recipients::Selecting(sub, topics) => (&[][..], Some((*sub, *topics))),
+        };
+        let selected = selection.into_iter().flat_map(|(sub, topics)| {
+            let places = topics.iter();
+            places.map(move |place| (*place, sub))
+        });
+        let subscribed = subscribed.iter().map(|(_, place, sub)| (*place, *sub));
+        subscribed.chain(selected)
+    }
+
+    /// Each subscription once.
+    fn subs(&self) -> impl Iterator<Item = SubKey> {
+        let (subscribed, selection) = match self {
+            Recipients::Subscribed(group) => (*group, None),
+            Recipients::Selecting(sub, _) => (&[][..], Some(*sub)),
+        };
+        let subscribed = subscribed.iter().map(|(_, _, sub)| *sub);
+        subscribed.chain(selection)
+    }
 }
 
 impl Gateway {
@@ -70,11 +106,12 @@ impl Gateway {
         let mut matches = std::mem::take(&mut self.live.matches);
         let lane = self.logs.lane(key);
         for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
-            let found = lane.subscribers(&self.subs, topic);
+            let found = lane.subscribers(&self.subs, Scope::Topic(topic));
             matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
         }
         matches.sort_unstable();
-        let judged = if matches.is_empty() {
+        let selecting = self.selecting(key, &stored.batch);
+        let judged = if matches.is_empty() && selecting.is_empty() {
             Ok(None)
         } else {
             self.judge_live(key, stored)
@@ -82,7 +119,8 @@ impl Gateway {
         let Ok(judged) = judged else {
             // Input: a log whose clock was not asked for lately. Whoever wants something of this is given it when it is
             // known.
-            for (_, _, sub) in &matches {
+            let selections = selecting.iter().flat_map(|of| &of.subs);
+            for sub in matches.iter().map(|(_, _, sub)| sub).chain(selections) {
                 let behind = self.take_off((*sub, key), stored.extent.first, false, out);
                 self.await_clock(behind, out);
             }
@@ -98,7 +136,12 @@ impl Gateway {
             self.config.bug,
         );
         for group in matches.chunk_by(|one, other| one.0 == other.0) {
-            self.deliver(&mut fanout, group, out);
+            self.deliver(&mut fanout, &Recipients::Subscribed(group), out);
+        }
+        for Selecting { topics, subs } in &selecting {
+            for sub in subs {
+                self.deliver(&mut fanout, &Recipients::Selecting(*sub, topics), out);
+            }
         }
         matches.clear();
         self.live.matches = matches;
@@ -106,31 +149,27 @@ impl Gateway {
     }
 
     /// Gives one session its part of a batch, or detaches those whom it concerns.
-    fn deliver(
-        &mut self,
-        fanout: &mut Fanout<'_>,
-        group: &[(SessionKey, u16, SubKey)],
-        out: &mut GatewayEffects,
-    ) {
-        let Some((session, ..)) = group.first().copied() else {
+    fn deliver(&mut self, fanout: &mut Fanout<'_>, to: &Recipients<'_>, out: &mut GatewayEffects) {
+        let Some((_, first)) = to.pairs().next() else {
             bug!("a batch of {} is for a session that wants none", fanout.id);
             return;
         };
+        let session = self.subs[first].session;
         if !self.may_deliver(session) {
-            for (_, _, sub) in group {
-                self.detach(*sub, fanout.log, fanout.stored.extent.first, out);
+            for sub in to.subs() {
+                self.detach(sub, fanout.log, fanout.stored.extent.first, out);
             }
             return;
         }
-        let mut topics: Topics = group.iter().map(|(_, place, _)| *place).collect();
+        let mut topics: Topics = to.pairs().map(|(place, _)| place).collect();
         topics.dedup();
         let of = &self.sessions[session];
         let (headers_only, roles) = (of.headers_only(), of.roles(fanout.id.namespace));
         let filters = if of.is_filtered() {
-            let filters = group
-                .iter()
-                .filter_map(|(_, _, sub)| self.subs.filters.of(*sub));
-            filters.collect()
+            let filters = to.pairs();
+            filters
+                .filter_map(|(_, sub)| self.subs.filters.of(sub))
+                .collect()
         } else {
             SmallVec::new()
         };
@@ -142,8 +181,7 @@ impl Gateway {
         };
         let part = fanout.part(wanted, &self.subs.filters);
         if let Some(left_out) = &part.left_out {
-            let subs = group.iter().map(|(_, place, sub)| (*place, *sub));
-            self.tell_left_out(fanout.log, left_out, subs, out);
+            self.tell_left_out(fanout.log, left_out, to.pairs(), out);
         }
         let Some(body) = part.body else {
             // Input: a batch all of whose records of these topics are left out, or a publisher whose batch names a topic
@@ -154,8 +192,8 @@ impl Gateway {
         let Some(range) = tail.ranges.get_mut(&session) else {
             bug!("{session:?} is live on {} and has no range", fanout.id);
             // Read for from here on, nobody misses anything.
-            for (_, _, sub) in group {
-                self.detach(*sub, fanout.log, stored.extent.first, out);
+            for sub in to.subs() {
+                self.detach(sub, fanout.log, stored.extent.first, out);
             }
             return;
         };
@@ -309,13 +347,13 @@ impl Gateway {
         let range = self.logs[log].tail.ranges.get(&sub.session);
         let told = range.map_or(at, |range| range.next);
         self.leave_tail(key, log);
-        self.settle_want(log, sub.topic());
+        self.settle_want(log, sub.scope());
         let ticket = self.behind.ticket();
         let behind = self.behind.insert(Behind {
             sub: key,
             session: sub.session,
             log,
-            topic: sub.topic(),
+            scope: sub.scope(),
             told: told.min(at),
             at,
             asked_until: None,

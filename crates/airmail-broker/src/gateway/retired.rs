@@ -20,7 +20,7 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) {
         let behind = &self.behind[key];
-        let (sub, topic) = (behind.sub, behind.topic);
+        let (sub, topic) = (behind.sub, behind.scope.in_maps());
         let (mut passed, next) = retired_from(entry, log, topic);
         if let Some(until) = behind.until.filter(|_| behind.asked_until.is_none())
             && let Some(last) = (passed.iter()).position(|(place, _)| place.log == until.log)

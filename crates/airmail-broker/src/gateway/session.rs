@@ -42,6 +42,8 @@ pub(crate) struct Session {
     headers_only: Option<bool>,
     /// Whether its subscriptions have filters; `None` before its first one.
     filtered: Option<bool>,
+    /// Whether its subscriptions are selections; `None` before its first one.
+    selects: Option<bool>,
     /// Roles by namespace, where there are any.
     roles: Vec<(NamespaceId, Roles)>,
     by_number: SubscriptionsByNumber,
@@ -109,6 +111,16 @@ impl Session {
     /// Whether its subscriptions have filters.
     pub(crate) fn is_filtered(&self) -> bool {
         self.filtered == Some(true)
+    }
+
+    /// Whether a subscription may come that is a selection, or is none: as the first one.
+    pub(crate) fn may_select(&self, selects: bool) -> bool {
+        self.selects.is_none_or(|of| of == selects)
+    }
+
+    /// A subscription has come that is a selection, or is none: the first decides for all.
+    pub(crate) fn selects(&mut self, selects: bool) {
+        self.selects.get_or_insert(selects);
     }
 
     /// A subscription to something of a namespace was granted, with these roles: from here on they count for all that it
@@ -182,6 +194,7 @@ impl Sessions {
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             headers_only: None,
             filtered: None,
+            selects: None,
             roles: Vec::new(),
             by_number: SubscriptionsByNumber::default(),
         });

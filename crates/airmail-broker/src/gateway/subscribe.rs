@@ -6,10 +6,11 @@
 //! number is still to come, or is read for.
 
 use super::behind::{Begin, Behind, BehindState};
+use super::may_subscribe::Asked;
 use super::retired::retired_from;
+use super::scope::Scope;
 use super::subscription::Subscription;
 use super::{Gateway, GatewayEffects};
-use crate::access::Action;
 use crate::catalog::{Crossing, Entry};
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
@@ -21,7 +22,7 @@ use airmail_model::frame::{
     GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
+use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence, TopicHash};
 
 /// Where a subscription begins.
 struct Place {
@@ -53,7 +54,8 @@ impl Gateway {
         wanted: Subscribe,
         out: &mut GatewayEffects,
     ) -> Result<(), Error> {
-        let place = self.may_add(session, &wanted, Lane::Normal)?;
+        let (entry, asked) = self.may_add(session, &wanted)?;
+        let place = self.place_of(&entry, (&wanted, asked.in_maps()), Lane::Normal)?;
         let Place {
             log,
             begin,
@@ -61,13 +63,21 @@ impl Gateway {
             ..
         } = place;
         let (id, generation) = (wanted.subscription, wanted.generation);
-        let sub = Subscription::new(wanted.topic, id, generation, session, self.logs[log].at);
+        let scope = match asked {
+            Asked::Topic(topic) => Scope::Topic(topic),
+            Asked::Selection(logs, selector) => {
+                Scope::Selected(self.subs.selectors.add((session, logs), selector))
+            }
+        };
+        let sub = Subscription::new(scope, id, generation, session, self.logs[log].at);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
         self.sessions[session].wants_headers_only(wanted.headers_only);
         self.sessions[session].filters(wanted.filter.is_some());
+        self.sessions[session].selects(scope.selection().is_some());
         if let Some(filter) = wanted.filter {
-            self.subs.filters.add(sub, (session, wanted.topic), filter);
+            let place = scope.filtered_place();
+            self.subs.filters.add(sub, (session, place), filter);
         }
         if wanted.tell_expired {
             self.subs.tell_of_expiry(sub);
@@ -110,7 +120,7 @@ impl Gateway {
             sub,
             session: of.session,
             log,
-            topic: of.topic(),
+            scope: of.scope(),
             told: Sequence(0),
             at: Sequence(0),
             asked_until,
@@ -139,73 +149,13 @@ impl Gateway {
         });
     }
 
-    /// Whether a subscription may be made, and where it begins in a lane.
-    fn may_add(
+    /// The log of a lane in which a subscription begins, and where in it.
+    fn place_of(
         &mut self,
-        session: SessionKey,
-        wanted: &Subscribe,
+        entry: &Entry,
+        (wanted, topic): (&Subscribe, TopicHash),
         lane: Lane,
     ) -> Result<Place, Error> {
-        let id = wanted.namespace;
-        if id == LogId::SYSTEM.namespace {
-            return Err(Error::new(ErrorCode::NamespaceReserved)
-                .field("namespace")
-                .value(id)
-                .limit("at least 1"));
-        }
-        let action = match wanted.until {
-            None => Action::Subscribe(id, wanted.topic),
-            Some(_) => Action::History(id, wanted.topic),
-        };
-        let principal = &self.sessions[session].principal;
-        let grant = self.access.authorizer.authorize(principal, action)?;
-        self.sessions[session].granted(id, grant.roles);
-        if !self.namespaces.is_ready {
-            return Err(self.busy("node"));
-        }
-        let invalid = |field: &str| Error::new(ErrorCode::SubscriptionInvalid).field(field);
-        let mine = &self.sessions[session];
-        if mine.find(&self.subs, wanted.subscription).is_some() {
-            return Err(invalid("subscription")
-                .value(wanted.subscription.0)
-                .limit("a number not in use"));
-        }
-        let most = self.config.limits.subscriptions;
-        if mine.subscriptions() >= most as usize {
-            return Err(invalid("subscriptions")
-                .value(mine.subscriptions() + 1)
-                .limit(most));
-        }
-        self.may_filter(session, wanted)?;
-        let Some(entry) = self.catalog().get(id).cloned() else {
-            return Err(Error::new(ErrorCode::NamespaceNotFound)
-                .field("namespace")
-                .value(id));
-        };
-        self.place_of(&entry, wanted, lane)
-    }
-
-    /// Whether a subscription may have its filter, or have none.
-    fn may_filter(&self, session: SessionKey, wanted: &Subscribe) -> Result<(), Error> {
-        let filter = wanted.filter.as_deref();
-        if !self.sessions[session].may_filter(filter.is_some()) {
-            let (value, limit) = match filter {
-                Some(filter) => (filter.to_string(), "none, as those before it on its stream"),
-                None => (
-                    "none".to_owned(),
-                    "a filter, as those before it on its stream",
-                ),
-            };
-            let error = Error::new(ErrorCode::SubscriptionInvalid).field("filter");
-            return Err(error.value(value).limit(limit));
-        }
-        let of = (session, wanted.topic);
-        filter.map_or(Ok(()), |filter| self.subs.filters.may_add(of, filter))
-    }
-
-    /// The log of a lane in which a subscription begins, and where in it.
-    fn place_of(&mut self, entry: &Entry, wanted: &Subscribe, lane: Lane) -> Result<Place, Error> {
-        let topic = wanted.topic;
         let oldest = || entry.oldest_kept().log(topic, lane);
         let (log, begin) = match &wanted.start {
             Start::Latest => (self.live_log(entry, topic, lane), Begin::Latest),
@@ -216,7 +166,13 @@ impl Gateway {
             }
             Start::Time(time) => (oldest(), Begin::Time(*time)),
             Start::Position(position) => {
-                return self.place_of_position(entry, (wanted, position), lane);
+                if position.namespace != wanted.namespace {
+                    return Err(Error::new(ErrorCode::PositionInvalid)
+                        .field("position.namespace")
+                        .value(position.namespace)
+                        .limit(wanted.namespace));
+                }
+                return self.place_of_position(entry, (topic, position), lane);
             }
         };
         let log = self.open_log(log)?;
@@ -240,24 +196,19 @@ impl Gateway {
     fn place_of_position(
         &mut self,
         entry: &Entry,
-        (wanted, position): (&Subscribe, &Position),
+        (topic, position): (TopicHash, &Position),
         lane: Lane,
     ) -> Result<Place, Error> {
-        let invalid = |field: &str| Error::new(ErrorCode::PositionInvalid).field(field);
-        if position.namespace != wanted.namespace {
-            return Err(invalid("position.namespace")
-                .value(position.namespace)
-                .limit(wanted.namespace));
-        }
-        let mut logs = entry.maps().rev().map(|map| map.log(wanted.topic, lane));
+        let mut logs = entry.maps().rev().map(|map| map.log(topic, lane));
         let found = logs.find_map(|log| position.logs.iter().find(|place| place.log == log));
         let Some(place) = found else {
-            let log = entry.map.log(wanted.topic, lane);
-            return Err(invalid("position.logs")
+            let log = entry.map.log(topic, lane);
+            return Err(Error::new(ErrorCode::PositionInvalid)
+                .field("position.logs")
                 .value(format_args!("{} logs", position.logs.len()))
                 .limit(format_args!("log {log} among them")));
         };
-        let (mut retired, next) = retired_from(entry, place.log, wanted.topic);
+        let (mut retired, next) = retired_from(entry, place.log, topic);
         if let (Some((first, _)), Some(next)) = (retired.first_mut(), next) {
             *first = *place;
             return Ok(Place {

@@ -7,9 +7,11 @@
 //! that one is known to [`super::parts`].
 
 use super::filters::Filters;
-use crate::keys::{BehindKey, LiveAt, SessionKey, SubKey, TailKey};
+use super::scope::{Scope, Selection, SlotLogs};
+use super::selectors::Selectors;
+use crate::keys::{BehindKey, LiveAt, SelectorKey, SessionKey, SubKey, TailKey};
 use airmail_model::frame::{Generation, SubscriptionId};
-use airmail_model::{Lane, TopicHash};
+use airmail_model::{Lane, NamespaceId, TopicHash};
 use hashbrown::HashSet;
 use slab::Slab;
 
@@ -17,10 +19,11 @@ const _: () = assert!(size_of::<Subscription>() == 40);
 /// A place of a slab, which finds room for its own mark in the keys.
 const _: () = assert!(size_of::<Result<Subscription, usize>>() == 40);
 
-/// One subscription. The topic is kept in words of four bytes for its alignment's sake.
+/// One subscription. What it is for is kept in words of four bytes for its alignment's sake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscription {
-    topic: [u32; 4],
+    /// Its topic; or its namespace, slot and selector.
+    scope: [u32; 4],
     /// Its number on its stream.
     pub(crate) id: SubscriptionId,
     /// The use of the number.
@@ -37,19 +40,25 @@ pub(crate) struct Subscription {
 impl Subscription {
     /// A subscription that is not live, and has no record yet.
     pub(crate) fn new(
-        topic: TopicHash,
+        scope: Scope,
         id: SubscriptionId,
         generation: Generation,
         session: SessionKey,
         tail: TailKey,
     ) -> Subscription {
-        let word = |n: u32| (topic.0 >> (32 * n)) as u32;
+        let words = match scope {
+            Scope::Topic(topic) => [0, 1, 2, 3].map(|n: u32| (topic.0 >> (32 * n)) as u32),
+            Scope::Selected(Selection { logs, selector }) => {
+                let selector = u32::try_from(selector.place()).unwrap_or(u32::MAX);
+                [logs.namespace.0, logs.slot.into(), selector, 0]
+            }
+        };
         Subscription {
-            topic: [word(0), word(1), word(2), word(3)],
+            scope: words,
             id,
             generation,
             session,
-            live_at: LiveAt::not_live(tail),
+            live_at: LiveAt::not_live(tail, scope.selection().is_some()),
             before: SubKey::NONE,
             after: SubKey::NONE,
         }
@@ -62,7 +71,7 @@ impl Subscription {
 
     /// Goes to another tail; it is live in no lane.
     pub(crate) fn set_tail(&mut self, tail: TailKey) {
-        self.live_at = LiveAt::not_live(tail);
+        self.live_at = LiveAt::not_live(tail, self.live_at.selects());
     }
 
     /// Whether it is live in any lane.
@@ -97,15 +106,26 @@ impl Subscription {
         };
     }
 
-    /// Its topic.
-    pub(crate) fn topic(&self) -> TopicHash {
-        let words = self.topic.iter().rev();
-        TopicHash(words.fold(0, |hash, word| hash << 32 | u128::from(*word)))
+    /// The messages that it is for.
+    pub(crate) fn scope(&self) -> Scope {
+        if self.live_at.selects() {
+            let [namespace, slot, selector, _] = self.scope;
+            return Scope::Selected(Selection {
+                logs: SlotLogs {
+                    namespace: NamespaceId(namespace),
+                    slot: u16::try_from(slot).unwrap_or(u16::MAX),
+                },
+                selector: SelectorKey::new(selector as usize),
+            });
+        }
+        let words = self.scope.iter().rev();
+        let topic = words.fold(0, |hash, word| hash << 32 | u128::from(*word));
+        Scope::Topic(TopicHash(topic))
     }
 
-    /// Whether its topic is `topic`.
-    pub(crate) fn is_of(&self, topic: TopicHash) -> bool {
-        self.topic() == topic
+    /// Whether it is for `scope`.
+    pub(crate) fn is_of(&self, scope: Scope) -> bool {
+        self.scope() == scope
     }
 }
 
@@ -117,6 +137,8 @@ pub(crate) struct Subscriptions {
     told_of_expiry: HashSet<SubKey>,
     /// Filters of those that have one.
     pub(super) filters: Filters,
+    /// Selectors of those that are selections.
+    pub(super) selectors: Selectors,
 }
 
 impl Subscriptions {
@@ -129,7 +151,12 @@ impl Subscriptions {
     pub(crate) fn remove(&mut self, key: SubKey) -> Subscription {
         self.told_of_expiry.remove(&key);
         let sub = self.slab.remove(key.place());
-        self.filters.remove(key, (sub.session, sub.topic()));
+        let scope = sub.scope();
+        self.filters
+            .remove(key, (sub.session, scope.filtered_place()));
+        if let Some(selection) = scope.selection() {
+            self.selectors.remove(sub.session, selection);
+        }
         sub
     }
 

@@ -103,6 +103,7 @@ impl SubscriptionsByNumber {
 mod tests {
     use super::super::subscription::Subscription;
     use super::*;
+    use crate::gateway::scope::Scope;
     use crate::keys::{SessionKey, TailKey};
     use airmail_model::TopicHash;
     use airmail_model::frame::Generation;
@@ -110,7 +111,7 @@ mod tests {
     fn put(numbers: &mut SubscriptionsByNumber, subs: &mut Subscriptions, id: u32) -> SubKey {
         let (session, tail) = (SessionKey::new(0), TailKey::new(0));
         let id = SubscriptionId(id);
-        let sub = Subscription::new(TopicHash(7), id, Generation(1), session, tail);
+        let sub = Subscription::new(Scope::Topic(TopicHash(7)), id, Generation(1), session, tail);
         let key = subs.insert(sub);
         numbers.put(subs, key);
         key

@@ -133,7 +133,7 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) {
         let behind = &self.behind[key];
-        let (log, topic, until) = (behind.log, behind.topic, behind.until);
+        let (log, topic, until) = (behind.log, behind.scope.in_maps(), behind.until);
         let id = self.logs[log].id;
         let end = self.logs[log].ended.unwrap_or(behind.at);
         let entry = self.catalog().get(id.namespace).cloned();
@@ -273,9 +273,10 @@ impl Gateway {
             return here;
         };
         // Where that log is not open here, the last before it that is: so each answer leads further on.
-        let mut last = self.live_log(entry, behind.topic, here.lane);
+        let topic = behind.scope.in_maps();
+        let mut last = self.live_log(entry, topic, here.lane);
         while last != here && self.find_open(last).is_none() {
-            last = entry.predecessor(last, behind.topic).unwrap_or(here);
+            last = entry.predecessor(last, topic).unwrap_or(here);
         }
         last
     }

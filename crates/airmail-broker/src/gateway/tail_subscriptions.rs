@@ -8,9 +8,10 @@
 //!
 //! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
 
-use super::subscription::Subscriptions;
-use crate::keys::{LogKey, SubKey, TailKey};
-use airmail_model::{Lane, LogId, LogIndex, NamespaceId, TopicHash};
+use super::scope::Scope;
+use super::subscription::{Subscription, Subscriptions};
+use crate::keys::{LogKey, SelectorKey, SubKey, TailKey};
+use airmail_model::{Lane, LogId, LogIndex, NamespaceId, TopicHash, bug};
 use hashbrown::HashTable;
 use slab::Slab;
 use std::collections::BTreeMap;
@@ -22,11 +23,18 @@ pub(crate) struct Tail {
     logs: [Option<LogKey>; Lane::ALL.len()],
     /// The first subscription of each topic's list.
     topics: HashTable<SubKey>,
+    /// The first subscription of the list of each selection.
+    selections: BTreeMap<SelectorKey, SubKey>,
 }
 
 /// A topic's hash is evenly distributed already; the top twelve bits chose the log.
 fn hash(topic: TopicHash) -> u64 {
     (topic.0 & u128::from(u64::MAX)) as u64
+}
+
+/// The topic of a subscription that is in the list of one.
+fn topic_of(sub: &Subscription) -> TopicHash {
+    sub.scope().in_maps()
 }
 
 impl Tail {
@@ -35,63 +43,96 @@ impl Tail {
         self.logs[lane as usize]
     }
 
-    /// Puts a subscription at the head of its topic's list, where it is not yet.
+    /// Whether nobody has a selection here.
+    pub(crate) fn is_without_selections(&self) -> bool {
+        self.selections.is_empty()
+    }
+
+    /// Puts a subscription at the head of its list, where it is not yet.
     pub(crate) fn link(&mut self, subs: &mut Subscriptions, key: SubKey) {
-        let topic = subs[key].topic();
-        let found = self
-            .topics
-            .find_mut(hash(topic), |head| subs[*head].is_of(topic));
-        if let Some(head) = found {
-            let after = std::mem::replace(head, key);
+        let scope = subs[key].scope();
+        let after = match scope {
+            Scope::Topic(topic) => {
+                let found = self
+                    .topics
+                    .find_mut(hash(topic), |head| subs[*head].is_of(scope));
+                if let Some(head) = found {
+                    Some(std::mem::replace(head, key))
+                } else {
+                    let rehash = |head: &SubKey| hash(topic_of(&subs[*head]));
+                    self.topics.insert_unique(hash(topic), key, rehash);
+                    None
+                }
+            }
+            Scope::Selected(selection) => self.selections.insert(selection.selector, key),
+        };
+        if let Some(after) = after {
             subs[key].after = after;
             subs[after].before = key;
-        } else {
-            let rehash = |head: &SubKey| hash(subs[*head].topic());
-            self.topics.insert_unique(hash(topic), key, rehash);
         }
     }
 
-    /// Takes a subscription out of its topic's list.
+    /// Takes a subscription out of its list.
     pub(crate) fn unlink(&mut self, subs: &mut Subscriptions, key: SubKey) {
         let sub = subs[key];
         if sub.after != SubKey::NONE {
             subs[sub.after].before = sub.before;
         }
         if sub.before == SubKey::NONE {
-            let found = self
-                .topics
-                .find_entry(hash(sub.topic()), |head| *head == key);
-            if let Ok(mut entry) = found {
-                if sub.after == SubKey::NONE {
-                    entry.remove();
-                } else {
-                    *entry.get_mut() = sub.after;
-                }
-            }
+            self.set_first(sub.scope(), key, sub.after);
         } else {
             subs[sub.before].after = sub.after;
         }
         (subs[key].before, subs[key].after) = (SubKey::NONE, SubKey::NONE);
     }
 
-    /// The subscriptions on a topic's list, newest first, in whichever lanes they are live.
+    /// Puts the next one, if there is one, at the head of a list in place of the one that is.
+    fn set_first(&mut self, scope: Scope, first: SubKey, next: SubKey) {
+        let is_last = next == SubKey::NONE;
+        match scope {
+            Scope::Topic(topic) => {
+                let found = self.topics.find_entry(hash(topic), |head| *head == first);
+                let Ok(mut entry) = found else {
+                    bug!("{first:?} is the first of {topic:?}, and its tail does not know it");
+                    return;
+                };
+                if is_last {
+                    entry.remove();
+                } else {
+                    *entry.get_mut() = next;
+                }
+            }
+            Scope::Selected(selection) if is_last => {
+                self.selections.remove(&selection.selector);
+            }
+            Scope::Selected(selection) => {
+                self.selections.insert(selection.selector, next);
+            }
+        }
+    }
+
+    /// The subscriptions on a list, newest first, in whichever lanes they are live.
     pub(crate) fn listed<'a>(
         &self,
         subs: &'a Subscriptions,
-        topic: TopicHash,
+        scope: Scope,
     ) -> impl Iterator<Item = SubKey> + use<'a> {
-        let found = self
-            .topics
-            .find(hash(topic), |head| subs[*head].is_of(topic));
+        let found = match scope {
+            Scope::Topic(topic) => self
+                .topics
+                .find(hash(topic), |head| subs[*head].is_of(scope)),
+            Scope::Selected(selection) => self.selections.get(&selection.selector),
+        };
         let first = found.copied().filter(|key| *key != SubKey::NONE);
         std::iter::successors(first, |key| {
             Some(subs[*key].after).filter(|key| *key != SubKey::NONE)
         })
     }
 
-    /// Every topic that has a list.
-    fn topics(&self, subs: &Subscriptions) -> Vec<TopicHash> {
-        self.topics.iter().map(|head| subs[*head].topic()).collect()
+    /// Every topic and selection that has a list.
+    fn scopes(&self, subs: &Subscriptions) -> Vec<Scope> {
+        let heads = self.topics.iter().chain(self.selections.values());
+        heads.map(|head| subs[*head].scope()).collect()
     }
 }
 
@@ -103,33 +144,47 @@ pub(crate) struct LaneOfTail<'a> {
 }
 
 impl LaneOfTail<'_> {
-    /// The live subscriptions of a topic, newest first.
+    /// Those who are live for a topic or a selection, newest first.
     pub(crate) fn subscribers<'s>(
         self,
         subs: &'s Subscriptions,
-        topic: TopicHash,
+        scope: Scope,
     ) -> impl Iterator<Item = SubKey> + use<'s> {
-        let (listed, lane) = (self.tail.listed(subs, topic), self.lane);
+        let (listed, lane) = (self.tail.listed(subs, scope), self.lane);
         listed.filter(move |key| subs[*key].is_live_in(lane))
     }
 
-    /// Whether a topic has live subscriptions.
-    pub(crate) fn has_live(self, subs: &Subscriptions, topic: TopicHash) -> bool {
-        self.subscribers(subs, topic).next().is_some()
+    /// Those who are live with a selector, newest first.
+    pub(crate) fn selecting<'s>(
+        self,
+        subs: &'s Subscriptions,
+        selector: SelectorKey,
+    ) -> impl Iterator<Item = SubKey> + use<'s> {
+        let first = self.tail.selections.get(&selector);
+        let scope = first.map(|head| subs[*head].scope());
+        let listed = scope.map(|scope| self.subscribers(subs, scope));
+        listed.into_iter().flatten()
     }
 
-    /// Every topic with live subscriptions.
+    /// Whether a topic has live subscriptions of its own.
+    pub(crate) fn has_live(self, subs: &Subscriptions, topic: TopicHash) -> bool {
+        let mut live = self.subscribers(subs, Scope::Topic(topic));
+        live.next().is_some()
+    }
+
+    /// Every topic with live subscriptions of its own.
     pub(crate) fn live_topics(self, subs: &Subscriptions) -> Vec<TopicHash> {
-        let mut topics = self.tail.topics(subs);
+        let scopes = self.tail.scopes(subs).into_iter();
+        let mut topics: Vec<TopicHash> = scopes.filter_map(Scope::topic).collect();
         topics.retain(|topic| self.has_live(subs, *topic));
         topics
     }
 
     /// Every live subscription, in order of key.
     pub(crate) fn everyone(self, subs: &Subscriptions) -> Vec<SubKey> {
-        let topics = self.tail.topics(subs).into_iter();
-        let mut all: Vec<SubKey> = topics
-            .flat_map(|topic| self.subscribers(subs, topic))
+        let scopes = self.tail.scopes(subs).into_iter();
+        let mut all: Vec<SubKey> = scopes
+            .flat_map(|scope| self.subscribers(subs, scope))
             .collect();
         all.sort_unstable();
         all

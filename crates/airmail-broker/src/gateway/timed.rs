@@ -34,13 +34,16 @@ impl Gateway {
     fn give_timed(&mut self, key: BehindKey, stored: &Stored, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
         let first = behind.at.max(stored.extent.first);
+        let wanted = behind.scope.topic();
         let mut topics = stored.batch.topic_hashes();
-        let Some(topic) = topics.position(|topic| topic == behind.topic) else {
+        let place = wanted.and_then(|topic| topics.position(|of| of == topic));
+        if wanted.is_some() && place.is_none() {
             // Input: a batch of other topics.
             return;
-        };
+        }
         let keep = |index: u16, of: u16| {
-            usize::from(of) == topic && stored.base.plus(index.into()) >= first
+            place.is_none_or(|place| usize::from(of) == place)
+                && stored.base.plus(index.into()) >= first
         };
         let Some(body) = stored.batch.slice(keep) else {
             // Input: a batch that ends before the subscription begins.

@@ -7,10 +7,11 @@
 //! is wanted no more, whatever the tower still gives of it.
 //!
 //! If the tower has lost what was wanted, it is said anew, and nothing comes before. If there is no room for it,
-//! the gateway attaches to the log anew, from where it stands, and is given everything.
+//! the gateway attaches to the log anew, from where it stands, and is given everything; and so it does for a selection.
 
 use super::behind::BehindState;
 use super::log::GatewayLog;
+use super::scope::Scope;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey};
 use crate::link::{Interest, ToTower};
@@ -48,8 +49,8 @@ struct Want {
 #[derive(Debug, Default)]
 pub(crate) struct TailWants {
     pub(super) interest: Interest,
-    /// There was no room for what was wanted: everything is given from now on.
-    is_refused: bool,
+    /// Everything is given from now on: there was no room for what was wanted, or somebody has a selection.
+    is_everything: bool,
     topics: BTreeMap<TopicHash, Want>,
     /// Number of subscriptions that hold a topic.
     pub(super) holds: usize,
@@ -133,7 +134,7 @@ impl TailWants {
 
     /// Forgets everything: the tail is not needed any more. There may be room when it is needed again.
     pub(super) fn clear(&mut self) {
-        self.is_refused = false;
+        self.is_everything = false;
         self.topics.clear();
         self.asked.clear();
         self.adding.clear();
@@ -162,16 +163,34 @@ impl Gateway {
             return true;
         }
         let lane = self.logs.lane(behind.log);
-        tail.wants.interest == Interest::All
-            || tail.wants.is_given(behind.topic)
-            || lane.has_live(&self.subs, behind.topic)
+        let is_topic_given = |topic| tail.wants.is_given(topic) || lane.has_live(&self.subs, topic);
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(crate::sabotage::Bug::SelectionOfWanted)
+            && behind.scope.topic().is_none()
+        {
+            return true;
+        }
+        tail.wants.interest == Interest::All || behind.scope.topic().is_some_and(is_topic_given)
+    }
+
+    /// Has the tower give everything of a log's tail from where it stands.
+    pub(super) fn want_everything(&mut self, log: LogKey, out: &mut GatewayEffects) {
+        let tail = &mut self.logs[log].tail;
+        tail.wants.is_everything = true;
+        let next = tail.next;
+        self.attach(log, next, out);
+        self.give_all(log, out);
     }
 
     /// Lets a subscription wait until what it wants is given.
     pub(super) fn await_want(&mut self, key: BehindKey) {
         let behind = &mut self.behind[key];
         behind.state = BehindState::AwaitingWant;
-        let (log, topic) = (behind.log, behind.topic);
+        let log = behind.log;
+        let Some(topic) = behind.scope.topic() else {
+            bug!("{behind:?} waits for a topic");
+            return;
+        };
         let was_held = std::mem::replace(&mut behind.holds_want, true);
         let wants = &mut self.logs[log].tail.wants;
         if !wants.topics.contains_key(&topic) {
@@ -195,8 +214,12 @@ impl Gateway {
     pub(super) fn hold_want(&mut self, key: BehindKey) {
         let behind = &mut self.behind[key];
         let wants = &mut self.logs[behind.log].tail.wants;
+        let Some(topic) = behind.scope.topic() else {
+            // Input: a selection, for which everything is given.
+            return;
+        };
         if wants.interest == Interest::Wanted && !std::mem::replace(&mut behind.holds_want, true) {
-            wants.hold(behind.topic, WantState::Given);
+            wants.hold(topic, WantState::Given);
         }
     }
 
@@ -206,28 +229,37 @@ impl Gateway {
         if !std::mem::take(&mut behind.holds_want) {
             return;
         }
-        let (log, topic) = (behind.log, behind.topic);
+        let (log, scope) = (behind.log, behind.scope);
         let wants = &mut self.logs[log].tail.wants;
         wants.holds -= 1;
-        if let Some(want) = wants.topics.get_mut(&topic) {
+        let topic = scope.topic();
+        if let Some(want) = topic.and_then(|topic| wants.topics.get_mut(&topic)) {
             want.holds -= 1;
             want.waiting.remove(&key);
         }
-        self.settle_want(log, topic);
+        self.settle_want(log, scope);
     }
 
     /// A subscription has gone live, and with it the hold that it had on its topic.
-    pub(super) fn live_now(&mut self, log: LogKey, topic: TopicHash, held: bool) {
+    pub(super) fn live_now(&mut self, log: LogKey, scope: Scope, held: bool) {
         let wants = &mut self.logs[log].tail.wants;
         wants.holds -= usize::from(held);
-        if let Some(want) = wants.topics.get_mut(&topic) {
+        let topic = scope.topic();
+        if let Some(want) = topic.and_then(|topic| wants.topics.get_mut(&topic)) {
             want.holds -= u32::from(held);
-            self.settle_want(log, topic);
+            self.settle_want(log, scope);
         }
     }
 
-    /// A live subscription has left a topic, or another has given up its hold on it.
-    pub(super) fn settle_want(&mut self, log: LogKey, topic: TopicHash) {
+    /// A live subscription has left what it was for, or another has given up its hold on it. For a selection nothing is
+    /// settled: as long as somebody is at the tail, everything is given.
+    pub(super) fn settle_want(&mut self, log: LogKey, scope: Scope) {
+        if let Some(topic) = scope.topic() {
+            self.settle_topic(log, topic);
+        }
+    }
+
+    fn settle_topic(&mut self, log: LogKey, topic: TopicHash) {
         let wants = &self.logs[log].tail.wants;
         if wants.interest == Interest::All && wants.topics.is_empty() {
             return;
@@ -283,7 +315,7 @@ impl Gateway {
 
     /// The part of a log that the tower is to give, to which the gateway attaches.
     pub(super) fn interest(&self, log: LogKey) -> Interest {
-        if self.logs[log].tail.wants.is_refused {
+        if self.logs[log].tail.wants.is_everything {
             Interest::All
         } else {
             self.config.interest
@@ -331,10 +363,8 @@ impl Gateway {
         };
         let next = self.logs[key].tail.next;
         if at.is_none() {
-            self.logs[key].tail.wants.is_refused = true;
-            self.attach(key, next, out);
-            self.all_given(key, out);
-            return;
+            self.want_everything(key, out);
+            return self.rest_tail(key, out);
         }
         if at.is_some_and(|at| at > next) {
             // What lies between was lost on the way: it is asked for anew.
@@ -357,12 +387,11 @@ impl Gateway {
     }
 
     /// Everything is given: nobody waits any more.
-    fn all_given(&mut self, key: LogKey, out: &mut GatewayEffects) {
+    fn give_all(&mut self, key: LogKey, out: &mut GatewayEffects) {
         let topics = self.logs[key].tail.wants.topics.keys();
         for topic in topics.copied().collect::<Vec<_>>() {
             self.given_now(key, topic, out);
         }
-        self.rest_tail(key, out);
     }
 
     /// A topic is given from where the tail stands: those who wait for it go on.
@@ -374,7 +403,7 @@ impl Gateway {
         };
         want.state = WantState::Given;
         let waiting = std::mem::take(&mut want.waiting);
-        self.settle_want(key, topic);
+        self.settle_topic(key, topic);
         for one in waiting {
             self.behind[one].state = BehindState::Moving;
             self.go_on_at_tail(one, out);

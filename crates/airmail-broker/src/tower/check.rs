@@ -113,7 +113,7 @@ impl Tower {
                 let has = |reader: &CatchUpReader| {
                     reader.members.contains(&(member.topic, key))
                         && reader.log == member.log
-                        && reader.topic.is_none_or(|topic| topic == member.topic)
+                        && reader.topic.is_none_or(|topic| member.topic == Some(topic))
                 };
                 assert!(found.is_some_and(has), "one_place: {member:?} of {found:?}");
                 let knows = |reader: &CatchUpReader| {

@@ -95,7 +95,7 @@ fn show_of_a_log(message: &ToTower, name: Name) -> String {
 
 fn show_follow(follow: &Follow, name: Name) -> String {
     let Follow { member, from, .. } = *follow;
-    let topic = show_topic(follow.topic);
+    let topic = follow.topic.map_or("everything", show_topic);
     let mut text = format!("for member {}, read {topic} from {from} on", name(member));
     if let Some(until) = follow.until {
         text += &format!(", before {until}");
@@ -209,7 +209,7 @@ fn read_follow(member: MemberId, line: &str) -> Option<Follow> {
     Some(Follow {
         member,
         log: LOG,
-        topic: TopicName::hash_of(NAMESPACE, topic),
+        topic: (topic != "everything").then(|| TopicName::hash_of(NAMESPACE, topic)),
         from: number(from)?,
         until,
         not_before,

@@ -1,14 +1,13 @@
 //! A client as strict as the protocol allows: it checks every range, every delivery's topics and
 //! the credit, and keeps what each subscription got.
 
+use airmail_model::batch::TopicEntry;
 use airmail_model::frame::{
     Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Generation, Refused,
-    Reply, Start, State, SubscriptionId,
+    Reply, Start, State, SubscriptionId, Wanted,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{
-    Batch, Checked, ErrorCode, Extent, Incarnation, LogId, Mono, Sequence, TopicHash,
-};
+use airmail_model::{Batch, Checked, ErrorCode, Extent, Incarnation, LogId, Mono, Sequence};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +22,7 @@ pub(crate) enum Mode {
 #[derive(Clone, Debug)]
 pub(crate) struct Sub {
     pub(crate) generation: Generation,
-    pub(crate) topic: TopicHash,
+    pub(crate) wanted: Wanted,
     pub(crate) mode: Mode,
     /// The first number not accounted for; `None` until a status says.
     pub(crate) next: Option<Sequence>,
@@ -35,6 +34,15 @@ pub(crate) struct Sub {
     /// Numbers that were told to have expired.
     pub(crate) expired: Vec<Sequence>,
     pub(crate) history: Vec<&'static str>,
+}
+
+impl Sub {
+    fn wants(&self, topic: TopicEntry<'_>) -> bool {
+        match &self.wanted {
+            Wanted::Topic(wanted) => topic.hash == *wanted,
+            Wanted::Selected { selector, .. } => selector.selects(topic.name),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +79,7 @@ impl Client {
     }
 
     /// Takes note of a subscription that is about to be asked for; gives its generation.
-    pub(crate) fn expect(&mut self, n: u32, topic: TopicHash, start: &Start) -> Generation {
+    pub(crate) fn expect(&mut self, n: u32, wanted: &Wanted, start: &Start) -> Generation {
         let before = self.subs.get(&SubscriptionId(n));
         let generation = Generation(before.map_or(1, |sub| sub.generation.0 + 1));
         let next = match start {
@@ -80,7 +88,7 @@ impl Client {
         };
         let sub = Sub {
             generation,
-            topic,
+            wanted: wanted.clone(),
             mode: Mode::Asked,
             next,
             first: None,
@@ -214,22 +222,25 @@ impl Client {
         match channel {
             Channel::Live => {
                 let from = self.live(log, previous, last);
-                for topic in batch.topics() {
-                    let mut takers = 0;
-                    for sub in self.subs.values_mut() {
-                        if sub.mode == Mode::Live(log) && sub.topic == topic.hash {
-                            let from = from.max(sub.next.expect("live"));
-                            collect(sub, &batch, base, from);
-                            takers += 1;
-                        }
-                    }
-                    assert!(takers > 0, "a topic that nobody here wants live");
+                let is_wanted = |topic| {
+                    let mut live = self.subs.values();
+                    live.any(|sub| sub.mode == Mode::Live(log) && sub.wants(topic))
+                };
+                let wanted = batch.topics().all(is_wanted);
+                assert!(wanted, "a topic that nobody here wants live");
+                for sub in self
+                    .subs
+                    .values_mut()
+                    .filter(|sub| sub.mode == Mode::Live(log))
+                {
+                    let from = from.max(sub.next.expect("live"));
+                    collect(sub, &batch, base, from);
                 }
             }
             Channel::Detached(id, generation) => {
                 let from = self.subs[&id].next.expect("placed");
                 let sub = self.detached(id, generation, previous, last);
-                assert!(batch.topics().all(|topic| topic.hash == sub.topic));
+                assert!(batch.topics().all(|topic| sub.wants(topic)));
                 collect(sub, &batch, base, from);
             }
         }
@@ -322,7 +333,11 @@ impl Client {
 fn collect(sub: &mut Sub, batch: &Checked<Batch>, base: Sequence, from: Sequence) {
     for record in batch.iter() {
         let sequence = base.plus(record.index.into());
-        if record.topic_hash == sub.topic && sequence >= from {
+        let topic = TopicEntry {
+            hash: record.topic_hash,
+            name: record.topic_name,
+        };
+        if sub.wants(topic) && sequence >= from {
             let text = String::from_utf8(record.payload.to_vec()).expect("text");
             assert!(sub.got.last().is_none_or(|(before, _)| *before < sequence));
             sub.got.push((sequence, text));

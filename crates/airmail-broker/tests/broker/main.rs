@@ -28,6 +28,7 @@ mod publish_gate;
 mod publishing;
 mod random;
 mod real_journal;
+mod selections;
 mod sharing;
 mod storage_requirements;
 mod storages;

@@ -9,7 +9,9 @@ use airmail_broker::{
 };
 use airmail_log::many_writers::{LogsHandle, SharedLogs, SharedSettings};
 use airmail_model::batch::ProducerStamp;
-use airmail_model::frame::{Ack, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::frame::{
+    Ack, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
+};
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Lane, LogId, LogIndex, Mono, NamespaceId, Now,
     ProducerEpoch, ProducerId, ProducerSequence, Retention, StorageName, Wall,
@@ -148,14 +150,16 @@ impl Nodes {
     }
 
     fn add(&mut self, node: usize, n: u32, start: Start, until: Option<Until>) {
-        let generation = self.nodes[node].client.expect(n, topic("a"), &start);
+        let generation = self.nodes[node]
+            .client
+            .expect(n, &Wanted::Topic(topic("a")), &start);
         self.request(
             node,
             Request::Add(Subscribe {
                 subscription: SubscriptionId(n),
                 generation,
                 namespace: NS,
-                topic: topic("a"),
+                wanted: Wanted::Topic(topic("a")),
                 start,
                 until,
                 tell_expired: false,

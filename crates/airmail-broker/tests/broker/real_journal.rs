@@ -7,7 +7,7 @@ use airmail_broker::{
 };
 use airmail_log::memory::{self, MemoryStorage};
 use airmail_model::frame::{
-    Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
+    Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
 };
 use airmail_model::{Mono, Now, Wall};
 use std::time::Duration;
@@ -43,12 +43,12 @@ impl Bench {
     }
 
     fn add(&mut self, n: u32, start: Start, until: Option<Until>) {
-        self.client.expect(n, topic("a"), &start);
+        self.client.expect(n, &Wanted::Topic(topic("a")), &start);
         self.request(Request::Add(Subscribe {
             subscription: SubscriptionId(n),
             generation: Generation(1),
             namespace: NS,
-            topic: topic("a"),
+            wanted: Wanted::Topic(topic("a")),
             start,
             until,
             tell_expired: false,

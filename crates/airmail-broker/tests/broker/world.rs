@@ -9,8 +9,9 @@ use airmail_broker::{
 use airmail_model::batch::BatchTarget;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{
-    Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
+    Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
 };
+use airmail_model::selector::Selector;
 use airmail_model::verdict::Roles;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
@@ -102,7 +103,7 @@ fn wanted(namespace: NamespaceId, n: u32, topic: TopicHash, start: Start) -> Sub
         subscription: SubscriptionId(n),
         generation: Generation(0),
         namespace,
-        topic,
+        wanted: Wanted::Topic(topic),
         start,
         until: None,
         tell_expired: false,
@@ -308,6 +309,46 @@ impl World {
         );
     }
 
+    /// Subscribes to what is asked for.
+    pub(crate) fn add_wanted(&mut self, session: SessionId, n: u32, asked: Wanted, start: Start) {
+        let wanted = wanted(NS, n, TopicHash(0), start);
+        self.subscribe(
+            session,
+            Subscribe {
+                wanted: asked,
+                ..wanted
+            },
+        );
+    }
+
+    /// Subscribes to a selection of log 0 of `default`, for what a filter matches if there is one, to be told of what has
+    /// expired.
+    pub(crate) fn select(
+        &mut self,
+        session: SessionId,
+        n: u32,
+        (selector, filter): (Selector, Option<&str>),
+        start: Start,
+        until: Option<Until>,
+    ) {
+        let filter = filter.map(|text| Arc::new(Filter::parse(text).expect("a filter")));
+        let selector = Arc::new(selector);
+        let topics = Wanted::Selected {
+            log: None,
+            selector,
+        };
+        self.subscribe(
+            session,
+            Subscribe {
+                wanted: topics,
+                tell_expired: true,
+                filter,
+                until,
+                ..wanted(NS, n, TopicHash(0), start)
+            },
+        );
+    }
+
     pub(crate) fn add_until(
         &mut self,
         session: SessionId,
@@ -336,7 +377,7 @@ impl World {
     fn subscribe(&mut self, session: SessionId, wanted: Subscribe) {
         let client = self.clients.get_mut(&session).expect("open");
         client.headers_only.get_or_insert(wanted.headers_only);
-        let generation = client.expect(wanted.subscription.0, wanted.topic, &wanted.start);
+        let generation = client.expect(wanted.subscription.0, &wanted.wanted, &wanted.start);
         let wanted = Subscribe {
             generation,
             ..wanted

@@ -20,7 +20,8 @@
 //!   gave.
 //! - `credit`: the cost of every delivery is given back exactly once: by [`Subscriber::consumed`],
 //!   or at once where nobody got an event.
-//! - `ranges`: those on a live range, and on a topic's list of a lane, are exactly the live parts.
+//! - `ranges`: those on a live range, and on a topic's list of a lane or the range's list of selections, are exactly the live
+//!   parts.
 //! - `requests`: a subscription that is to be requested is in line, one that was refused for now
 //!   has a time, and without a connection none counts as requested. `numbers`: each is in use by
 //!   one subscription, or free.
@@ -29,6 +30,7 @@ mod check;
 mod deliveries;
 mod gaps;
 mod live_ranges;
+mod positions;
 mod received_batch;
 mod replies;
 mod statuses;
@@ -43,21 +45,16 @@ use super::backoff::{Backoff, BackoffConfig};
 use super::check_schedule::CheckSchedule;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{
-    GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
+    GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until, Wanted,
 };
-use airmail_model::position::LogPosition;
 use airmail_model::{
-    Error, Extent, Incarnation, Lane, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position,
-    Sequence, TopicHash,
+    Error, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Sequence,
 };
 use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use stream_clock::StreamClock;
-use subscription_slot::{Mode, Part, PartMode, SubscriptionSlot};
-
-/// Lanes in which a node names a log of every subscription.
-const LANES: [Lane; 1] = [Lane::Normal];
+use subscription_slot::{Mode, SubscriptionSlot};
 
 /// Number of requests that one [`Subscriber::poll`] gives, at most.
 const REQUESTS_A_POLL: usize = 4096;
@@ -117,10 +114,11 @@ impl SubscriptionKey {
 /// A subscription as its user wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionSpec {
-    /// Namespace of the topic.
+    /// Namespace of its topics.
     pub namespace: NamespaceId,
-    /// Topic to read.
-    pub topic: TopicHash,
+    /// Topic to read, or a selection of the topics of one log. A stream has topics alone, or selections alone, and of each
+    /// log one selection.
+    pub wanted: Wanted,
     /// Start of the subscription.
     pub start: Start,
     /// End of the subscription; `None` if it has none. If the connection is lost meanwhile,
@@ -250,7 +248,7 @@ impl Subscriber {
 
     /// Gives one event for each batch instead of one for each subscription, under the key of any of
     /// its recipients ([`ReceivedBatch::owner`] knows whose each message is). For one user of all
-    /// subscriptions, each of which has a topic of its own.
+    /// subscriptions, each of which has a topic of its own, or is the selection of a log.
     #[must_use]
     pub fn gathering(mut self) -> Subscriber {
         self.gathers = true;
@@ -310,8 +308,9 @@ impl Subscriber {
     fn free_slot(&mut self, index: u32) {
         #[cfg(feature = "sabotage")]
         if self.config.bug == Some(crate::sabotage::Bug::EndedStaysLive) {
-            for lane in Lane::ALL {
-                self.slots[index as usize].set_mode(lane, PartMode::Detached);
+            for lane in airmail_model::Lane::ALL {
+                let slot = &mut self.slots[index as usize];
+                slot.set_mode(lane, subscription_slot::PartMode::Detached);
             }
         }
         self.leave_live(index);
@@ -446,54 +445,12 @@ impl Subscriber {
             subscription: SubscriptionId(index),
             generation: Generation(slot.generation),
             namespace: slot.namespace,
-            topic: slot.topic,
+            wanted: slot.wanted.clone(),
             start: slot.start(epoch.unwrap_or(MapEpoch(1))),
             until: slot.until,
             tell_expired: slot.tell_expired,
             filter: slot.filter.clone(),
             headers_only: slot.headers_only,
         }))
-    }
-
-    /// Gives the position of a subscription: everything before it has come by events. `None` until
-    /// it is known, or when the key is void.
-    #[must_use]
-    pub fn position(&self, key: SubscriptionKey) -> Option<Position> {
-        let slot = self.slot(key)?;
-        let epoch = self.epochs.get(&slot.namespace).copied();
-        slot.position(epoch.unwrap_or(MapEpoch(1)), |part| self.next_of(part))
-    }
-
-    /// Gives where a subscription stands in a lane: everything before it has come by events. `None` until that is known,
-    /// where it has no log in the lane, or when the key is void.
-    #[must_use]
-    pub fn place(&self, key: SubscriptionKey, lane: Lane) -> Option<LogPosition> {
-        let part = self.slot(key)?.part(lane)?;
-        Some(LogPosition {
-            next: self.next_of(part),
-            ..part.at
-        })
-    }
-
-    /// Gives the first number of a part that is not accounted for.
-    fn next_of(&self, part: &Part) -> Sequence {
-        match part.mode {
-            PartMode::Live => self.live.next(part.at.log, part.at.next),
-            PartMode::Detached | PartMode::Untold => part.at.next,
-        }
-    }
-
-    /// Tells how a subscription stands at the node: live in every log, or behind in some. `None` until each log of it
-    /// has been named since it was requested, or when the key is void.
-    #[must_use]
-    pub fn is_live(&self, key: SubscriptionKey) -> Option<bool> {
-        let slot = self.slot(key)?;
-        let is_named =
-            |lane: &Lane| !slot.is(*lane, PartMode::Untold) && slot.part(*lane).is_some();
-        if !LANES.iter().all(is_named) {
-            return None;
-        }
-        let mut parts = slot.parts.iter().flatten();
-        Some(parts.all(|part| part.mode == PartMode::Live))
     }
 }

@@ -4,31 +4,24 @@
 //! There is no task: the core runs when the user asks for more. Replies that have already arrived
 //! are applied together, so a burst of small deliveries costs one turn.
 
+use super::places::{first_place, places};
 use super::standing::Standing;
+use super::subject::Subject;
 use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
 use crate::context::ClientContext;
 use crate::core::{
     Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
-    SubscriptionSpec,
 };
-use crate::named_topic::{NamedTopic, topic_name};
-use crate::received::{BatchCursor, Expired, Gap, MessageBatch, Received};
+use crate::received::{Aside, BatchCursor, Expired, Gap, MessageBatch, Received};
+use airmail_model::batch::Record;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Reply, Start, State, Welcome};
-use airmail_model::position::LogPosition;
+use airmail_model::frame::{Reply, State, Welcome};
 use airmail_model::{Error, ErrorCode, Lane, LogMap, MapEpoch, Mono, NamespaceId, Position};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Number of events from which on no more replies are applied before the user takes them.
 const EVENTS_AT_ONCE: usize = 64;
-
-/// A topic, and where its subscription starts.
-#[derive(Debug)]
-pub(super) struct TopicStart {
-    pub(super) named: Arc<NamedTopic>,
-    pub(super) start: Start,
-}
 
 /// Outcome of waiting for the driver.
 #[derive(Debug)]
@@ -63,18 +56,19 @@ impl Choices {
     }
 }
 
-/// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in
-/// which the user gave them.
+/// Driver of one stream's subscriptions, which one user reads: one for each topic, in the order in
+/// which the user gave them, or one for each log of a selection.
 #[derive(Debug)]
 pub(super) struct SubscriptionDriver {
     shared: Arc<ClientContext>,
     namespace: Arc<str>,
-    topics: Vec<TopicStart>,
+    subject: Subject,
+    /// State of each subscription. For a selection there is one until its logs are known.
     standings: Vec<Standing>,
-    /// Number of topics that are [`Standing::Connecting`].
+    /// Number of subscriptions that are [`Standing::Connecting`].
     connecting: usize,
     core: Subscriber,
-    /// Keys of the topics' subscriptions, once the namespace has a number.
+    /// Keys of the subscriptions, once the namespace has a number.
     keys: Vec<SubscriptionKey>,
     id: NamespaceId,
     epoch: MapEpoch,
@@ -86,7 +80,7 @@ pub(super) struct SubscriptionDriver {
     out: SubscriberOutput,
     events: VecDeque<(SubscriptionKey, Event)>,
     choices: Choices,
-    /// Those that are still to be told, by topic.
+    /// Those that are still to be told, by subscription.
     expired: VecDeque<(usize, Expired)>,
     /// Batch that the user reads. Its cost is given back when all of it has been taken.
     reading: Option<BatchCursor>,
@@ -97,20 +91,20 @@ pub(super) struct SubscriptionDriver {
 }
 
 impl SubscriptionDriver {
-    /// Makes a driver for topics of one namespace, each of which occurs once.
+    /// Makes a driver for topics of one namespace.
     pub(super) fn new(
         shared: Arc<ClientContext>,
         namespace: Arc<str>,
-        topics: Vec<TopicStart>,
+        subject: Subject,
         choices: Choices,
     ) -> SubscriptionDriver {
         let mut config = shared.subscriber;
         config.seed = shared.seed();
         SubscriptionDriver {
             namespace,
-            standings: vec![Standing::Connecting; topics.len()],
-            connecting: topics.len(),
-            topics,
+            standings: vec![Standing::Connecting; subject.topics().len().max(1)],
+            connecting: subject.topics().len().max(1),
+            subject,
             core: Subscriber::new(config).gathering(),
             keys: Vec::new(),
             id: NamespaceId(0),
@@ -154,8 +148,8 @@ impl SubscriptionDriver {
         Ok(())
     }
 
-    pub(super) fn topics(&self) -> &[TopicStart] {
-        &self.topics
+    pub(super) fn subject(&self) -> &Subject {
+        &self.subject
     }
 
     pub(super) fn standings(&self) -> &[Standing] {
@@ -169,18 +163,27 @@ impl SubscriptionDriver {
             choices,
             expired,
             reading,
-            topics,
+            subject,
             epoch,
             core,
+            keys,
             events,
             ..
         } = self;
-        let topic = |owner: SubscriptionKey| topics.get(owner.index() as usize);
-        let named = |owner| topic(owner).map(|topic| &topic.named);
         // What has arrived there and was not given is still to come.
-        let place = |owner, lane| {
+        let place = |owner, lane: Lane| {
             let at = core.place(owner, lane)?;
             first_place(events, owner, lane).or(Some(at))
+        };
+        let is_selection = subject.is_selection();
+        let aside = |owner, lane: Lane| {
+            if is_selection {
+                return Aside::Others(places(core, keys, events).beside(owner, lane));
+            }
+            Aside::Lane(place(owner, lane.other()))
+        };
+        let named = |owner: SubscriptionKey, record: &Record<'_>| {
+            subject.name_of(owner.index() as usize, record)
         };
         let reading = reading.as_mut()?;
         let tell = |owner, gone| note_expired(choices.tell_expired, expired, owner, gone);
@@ -189,7 +192,7 @@ impl SubscriptionDriver {
             // Input: what was before the next message is told first.
             return None;
         }
-        reading.next(*epoch, named, place)
+        reading.next(*epoch, named, aside)
     }
 
     /// Takes all messages of the next one's batch, if one has arrived.
@@ -295,6 +298,24 @@ impl SubscriptionDriver {
         })
     }
 
+    /// Gives the position from which a selection goes on after its last message that was given: all its logs'. `None` before
+    /// each of them has one.
+    pub(super) fn whole_position(&self) -> Option<Position> {
+        let mut places = places(&self.core, &self.keys, &self.events);
+        for key in &self.keys {
+            let reading = self.reading.as_ref();
+            if let Some(at) = reading.and_then(|reading| reading.place_of(*key)) {
+                places.set(*key, at);
+            }
+        }
+        let is_known = !self.keys.is_empty() && places.are_known();
+        is_known.then(|| Position {
+            namespace: self.id,
+            epoch: self.epoch,
+            logs: places.all(),
+        })
+    }
+
     /// Applies the statuses that have come, and leaves the other events for the user: a gap may
     /// come before the first status, if a position is from another life of its log.
     fn apply_statuses(&mut self) -> Result<(), Error> {
@@ -337,9 +358,9 @@ impl SubscriptionDriver {
         let mut wake = None;
         if self.core.is_due() {
             wake = self.core.poll(self.shared.mono(), &mut self.out);
-            let topics = &self.topics;
-            let topic = |index: u32| topics.get(index as usize).map(|topic| &*topic.named);
-            self.stream.send(&mut self.out.requests, topic);
+            let subject = &self.subject;
+            let named = |index: u32| subject.named(index as usize);
+            self.stream.send(&mut self.out.requests, named);
         }
         let credit = self.shared.subscriber.credit_bytes;
         let next = self.stream.next(&self.shared, &self.namespace, credit);
@@ -399,17 +420,11 @@ impl SubscriptionDriver {
         self.epoch = map.epoch;
         self.core.set_map(&map);
         if self.keys.is_empty() {
-            for topic in &self.topics {
-                self.keys.push(self.core.add(SubscriptionSpec {
-                    namespace: map.namespace,
-                    topic: topic_name(&topic.named.topic)?.hash(map.namespace),
-                    start: topic.start.clone(),
-                    until: None,
-                    tell_expired: self.choices.tell_expired,
-                    filter: self.choices.filter.clone(),
-                    headers_only: self.choices.headers_only,
-                }));
-            }
+            let specs = self.subject.specs(&map, &self.choices)?;
+            self.keys = specs.into_iter().map(|spec| self.core.add(spec)).collect();
+            // A selection's logs are known only now.
+            self.connecting = self.keys.len();
+            self.standings = vec![Standing::Connecting; self.connecting];
         }
         self.core.connected();
         Ok(())
@@ -444,73 +459,8 @@ fn note_expired(
     }
 }
 
-/// Gives a subscription's place in a lane before the first of these events that concerns it there.
-fn first_place(
-    events: &VecDeque<(SubscriptionKey, Event)>,
-    key: SubscriptionKey,
-    lane: Lane,
-) -> Option<LogPosition> {
-    let mut places = events.iter().filter_map(|(owner, event)| match event {
-        Event::Messages(received) => BatchCursor::new(received.clone()).place_of(key),
-        Event::Gap(gap) if *owner == key => Some(LogPosition {
-            log: gap.log,
-            incarnation: gap.incarnation,
-            next: gap.extent.first,
-        }),
-        Event::Gap(_) | Event::Expired(_) | Event::Status(_) => None,
-    });
-    places.find(|at| at.log.lane == lane)
-}
-
 fn not_found(namespace: &str) -> Error {
     Error::new(ErrorCode::NamespaceNotFound)
         .field("namespace")
         .value(namespace)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::{GapSeen, SubscriberConfig};
-    use airmail_model::frame::GapReason;
-    use airmail_model::{Extent, Incarnation, LogId, LogIndex, Sequence, TopicHash};
-
-    #[test]
-    fn what_has_arrived_in_a_lane_and_was_not_given_is_still_to_come() {
-        let mut core = Subscriber::new(SubscriberConfig::default());
-        let [one, other] = [1, 2].map(|hash| {
-            core.add(SubscriptionSpec {
-                namespace: NamespaceId(1),
-                topic: TopicHash(hash),
-                start: Start::Latest,
-                until: None,
-                tell_expired: false,
-                filter: None,
-                headers_only: false,
-            })
-        });
-        let gap = |lane, first| {
-            let log = LogId {
-                namespace: NamespaceId(1),
-                lane,
-                index: LogIndex(0),
-            };
-            Event::Gap(GapSeen {
-                log,
-                incarnation: Incarnation(7),
-                extent: Extent {
-                    first: Sequence(first),
-                    last: Sequence(first),
-                },
-                why: GapReason::Retention,
-            })
-        };
-        let events = [(Lane::High, 7), (Lane::Normal, 3), (Lane::High, 12)];
-        let events = events.map(|(lane, first)| (one, gap(lane, first)));
-        let events = VecDeque::from(events);
-        let next = |key, lane| first_place(&events, key, lane).map(|at| at.next.0);
-        assert_eq!(next(one, Lane::High), Some(7));
-        assert_eq!(next(one, Lane::Normal), Some(3));
-        assert_eq!(next(other, Lane::High), None);
-    }
 }

@@ -5,8 +5,9 @@
 //! delivery of its own. The price is that the topics share one credit: a user who is slow with one
 //! topic is slow with all.
 
-use super::driver::{Available, Choices, SubscriptionDriver, TopicStart};
+use super::driver::{Available, Choices, SubscriptionDriver};
 use super::standing::Standing;
+use super::subject::{Subject, TopicStart};
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Expired, Gap, MessageBatch, Received};
@@ -103,9 +104,9 @@ impl ManyRequest {
             start: start.unwrap_or_else(|| self.start.clone()),
         });
         let namespace = Arc::clone(&self.namespace);
-        let topics = topics.collect();
+        let subject = Subject::Topics(topics.collect());
         let choices = self.choices.with_filter(self.filter.as_deref())?;
-        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics, choices);
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, subject, choices);
         driver.open().await?;
         Ok(ManySubscription(driver))
     }
@@ -208,7 +209,8 @@ impl ManySubscription {
     /// Lists the topics in the order in which they were given; [`MessageBatch::iter_topics`] and
     /// [`ManySubscription::position`] number them so.
     pub fn topics(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.topics().iter().map(|topic| &*topic.named.topic)
+        let topics = self.0.subject().topics();
+        topics.iter().map(|topic| &*topic.named.topic)
     }
 
     /// Gives the position from which the topic with this number goes on after its last message that
@@ -226,7 +228,7 @@ impl ManySubscription {
     }
 
     fn name(&self, topic: usize) -> Arc<str> {
-        let topic = self.0.topics().get(topic);
+        let topic = self.0.subject().topics().get(topic);
         topic.map_or_else(|| "".into(), |topic| Arc::clone(&topic.named.topic))
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 pub const PATTERN_BYTES_MAX: usize = 1024;
 
 /// A pattern of topics' names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Glob {
     /// Text before the first star.
     prefix: Box<str>,
@@ -21,7 +21,7 @@ pub struct Glob {
 
 /// A part of a pattern: a byte of a name, or a star. A character of several bytes is as many parts; no byte of
 /// it is that of another character.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Part {
     Byte(u8),
     /// Any text without `/`.
@@ -105,6 +105,12 @@ impl Glob {
         &self.prefix
     }
 
+    /// Memory of its own behind this value, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.prefix.len() + size_of_val(&*self.rest)
+    }
+
     /// Whether a topic's name fits, all of it.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
@@ -117,6 +123,26 @@ impl Glob {
             [Part::Star] => !behind.contains('/'),
             rest => reaches_end(rest, behind.as_bytes()),
         }
+    }
+}
+
+/// A pattern that matches the same names; three stars or more are two.
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_special = |byte: u8| matches!(byte, b'*' | b'\\');
+        let mut text = Vec::with_capacity(self.prefix.len() + self.rest.len());
+        let literals = self.prefix.bytes().map(Part::Byte);
+        for part in literals.chain(self.rest.iter().copied()) {
+            match part {
+                Part::Byte(byte) => {
+                    text.extend(is_special(byte).then_some(b'\\'));
+                    text.push(byte);
+                }
+                Part::Star => text.push(b'*'),
+                Part::DoubleStar => text.extend(b"**"),
+            }
+        }
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 
@@ -192,6 +218,14 @@ mod tests {
         fn a_pattern_matches_what_its_definition_says(pattern in "([abж/]|\\*|\\*\\*|\\\\\\*){1,8}", name in "[abж/*]{0,10}") {
             let letters = |text: &str| text.chars().collect::<Vec<char>>();
             prop_assert_eq!(matches(&pattern, &name), model(&letters(&pattern), &letters(&name)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_that_is_shown_is_read_as_the_same(pattern in "([abж/]|\\*|\\*\\*|\\\\\\*|\\\\\\\\){1,8}") {
+            let glob = Glob::parse(&pattern).unwrap();
+            prop_assert_eq!(Glob::parse(&glob.to_string()), Ok(glob));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use airmail_broker::Principal;
 use airmail_model::frame::{
-    Credit, Generation, Hello, Reply, RequestId, Start, State, Subscribe, SubscriptionId,
+    Credit, Generation, Hello, Reply, RequestId, Start, State, Subscribe, SubscriptionId, Wanted,
 };
 use airmail_model::{Error, ErrorCode, Message, Sequence, TopicName};
 use airmail_node::{Event, FrontDoor, SessionHandle};
@@ -75,7 +75,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         subscription,
                         generation,
                         namespace,
-                        topic,
+                        wanted: Wanted::Topic(topic),
                         start,
                         until: None,
                         tell_expired: false,

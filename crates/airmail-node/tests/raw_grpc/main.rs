@@ -23,6 +23,7 @@ mod mailbox;
 mod malformed;
 mod node;
 mod publish;
+mod selections;
 mod services;
 mod stop;
 mod subscribe;

@@ -18,4 +18,5 @@ mod publishing;
 mod reading;
 mod refusals;
 mod retries;
+mod selections;
 mod subscription_ready;

@@ -1,10 +1,14 @@
 use super::*;
 use crate::message::position_of;
 use airmail_model::batch::BatchTarget;
-use airmail_model::frame::{Channel, Delivered, Delivery, Expired, GapReason, Reply, State};
+use airmail_model::frame::{
+    Channel, Delivered, Delivery, Expired, GapReason, Reply, State, Wanted,
+};
 use airmail_model::position::LogPosition;
 use airmail_model::verdict::ClockReading;
-use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message, Mono};
+use airmail_model::{
+    BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message, Mono, TopicName,
+};
 use prost::Message as _;
 
 const LOG: LogId = LogId {
@@ -236,7 +240,7 @@ fn a_subscription_survives_with_every_start() {
             subscription: SubscriptionId(1),
             generation: Generation(2),
             namespace: NamespaceId(4),
-            topic: TopicName::hash_of(NamespaceId(4), "a"),
+            wanted: Wanted::Topic(TopicName::hash_of(NamespaceId(4), "a")),
             start,
             until: None,
             tell_expired: true,
@@ -248,6 +252,72 @@ fn a_subscription_survives_with_every_start() {
             (name == "logs").then_some(NamespaceId(4))
         });
         assert_eq!(back.unwrap(), subscribe);
+    }
+}
+
+/// An Add of this selector.
+fn selection(selector: v1::add::Selector, log: Option<u32>) -> v1::Add {
+    v1::Add {
+        selector: Some(selector),
+        log,
+        ..Default::default()
+    }
+}
+
+fn read(add: &v1::Add) -> Result<Subscribe, Error> {
+    subscribe_from_proto(add, &Limits::DEFAULT, |_| Some(NamespaceId(1)))
+}
+
+#[test]
+fn a_selection_survives_with_every_selector() {
+    for (selector, log) in [
+        (v1::add::Selector::Prefix("a/".into()), Some(3)),
+        (v1::add::Selector::Pattern("a/*/\\*b**".into()), Some(0)),
+        (v1::add::Selector::Everything(true), None),
+    ] {
+        let add = selection(selector, log);
+        let subscribe = read(&add).unwrap();
+        let back = subscribe_to_proto(&subscribe, "", "", false);
+        assert_eq!((&back.selector, back.log), (&add.selector, add.log));
+        assert_eq!(read(&back).unwrap(), subscribe);
+        let past = v1::history_request::Selector::from(add.selector.clone().unwrap());
+        assert_eq!(Some(v1::add::Selector::from(past)), add.selector);
+    }
+}
+
+#[test]
+fn what_is_no_selection_is_refused_by_the_field_that_is_wrong() {
+    let refused = |add: v1::Add| read(&add).unwrap_err().to_string();
+    let of = |selector| selection(selector, None);
+    let everything = of(v1::add::Selector::Everything(true));
+    for (add, field) in [
+        (of(v1::add::Selector::Everything(false)), "everything"),
+        (of(v1::add::Selector::Pattern("a\\".into())), "pattern"),
+        (of(v1::add::Selector::Pattern(String::new())), "pattern"),
+        (of(v1::add::Selector::Prefix("a".repeat(1025))), "prefix"),
+        (
+            selection(v1::add::Selector::Everything(true), Some(4096)),
+            "log",
+        ),
+        (
+            v1::Add {
+                topic: "a".into(),
+                ..everything
+            },
+            "topic",
+        ),
+        (
+            v1::Add {
+                topic: "a".into(),
+                log: Some(0),
+                ..Default::default()
+            },
+            "log",
+        ),
+    ] {
+        let error = refused(add);
+        let is_named = error.starts_with("SUBSCRIPTION_INVALID: ");
+        assert!(is_named && error.contains(&format!("({field}")), "{error}");
     }
 }
 

@@ -2,10 +2,11 @@
 //! was given to it, or was in a gap that it was told.
 
 use super::filters::Wish;
+use super::selections::Subject;
 use super::{Checked, Violation, audience};
 use crate::ledger::Ledger;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Extent, LogId, RoleId, Sequence, TopicHash};
+use airmail_model::{AppendTime, Extent, LogId, RoleId, Sequence};
 use std::collections::BTreeSet;
 
 /// Deliveries to a reader in its whole life.
@@ -37,13 +38,13 @@ pub struct Given {
 pub fn check(
     ledger: &Ledger,
     log: LogId,
-    topic: Option<TopicHash>,
+    subject: Subject,
     range: (Sequence, Sequence),
     given: &Given,
     who: &str,
 ) -> Checked {
     for (number, id, entry) in ledger.acked(log, range.0, range.1) {
-        let wanted = topic.is_none_or(|topic| topic == entry.topic);
+        let wanted = subject.has(entry);
         let is_early = || {
             let appended = entry.acked.map(|acked| acked.appended);
             let goes_back = ledger.places.is_some()

@@ -19,7 +19,7 @@ const VALUES: u64 = 8;
 /// Rate of runs that have filters, in parts of a million.
 const ON: u32 = 250_000;
 /// Clients beyond this number, which come to look after the others, have no filters.
-const CLIENTS: u32 = 100;
+pub(super) const CLIENTS: u32 = 100;
 
 /// Facts of the run by which it is judged.
 #[derive(Debug)]

@@ -1,17 +1,18 @@
 //! G2 and G7: the reason that a gap is told with is true.
 
+use super::selections::Subject;
 use super::{Checked, Violation};
 use crate::ledger::Ledger;
 use airmail_log::GapWhy;
-use airmail_model::{Extent, LogId, TopicHash};
+use airmail_model::{Extent, LogId};
 
 /// A reader's request, and the gap that it was told.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     /// The log.
     pub log: LogId,
-    /// `None`: all of them.
-    pub topic: Option<TopicHash>,
+    /// Topics that it reads.
+    pub subject: Subject,
     /// The numbers that will not come.
     pub extent: Extent,
     /// Reason of the gap.
@@ -27,7 +28,6 @@ pub struct Told {
 /// could have been lost or removed.
 pub fn check(ledger: &Ledger, told: &Told, who: &str) -> Checked {
     let Told { log, extent, .. } = *told;
-    let wanted = |hash: TopicHash| told.topic.is_none_or(|topic| topic == hash);
     let broken = |what: String| {
         Err(Violation::new(
             "G2 a gap's reason is so",
@@ -48,9 +48,9 @@ pub fn check(ledger: &Ledger, told: &Told, who: &str) -> Checked {
         return broken("nothing was lost".into());
     }
     for (number, id, entry) in ledger.acked(log, extent.first, extent.next()) {
-        let held = wanted(entry.topic) && !ledger.may_be_missing(id);
+        let held = told.subject.has(entry) && !ledger.may_be_missing(id);
         let damaged = told.why == GapWhy::Unused && ledger.damaged.contains(&id);
-        if held || (damaged && wanted(entry.topic)) {
+        if held || (damaged && told.subject.has(entry)) {
             return broken(format!("message {} has number {number}", id.0));
         }
     }

@@ -123,13 +123,12 @@ impl StorageRun {
         let parts: Vec<Part> = (0..self.chance.between(1, count))
             .map(|_| {
                 let topic = topic_name(self.chance.below(TOPICS));
-                let hash = topic.hash(state.log.namespace);
                 let durability = state.spec.durability.synced;
                 Part {
                     id: self
                         .evidence
                         .ledger
-                        .create(line.number, state.log, hash, durability),
+                        .create(line.number, state.log, &topic, durability),
                     topic,
                     filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
                     ttl_ms: None,

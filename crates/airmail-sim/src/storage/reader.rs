@@ -224,7 +224,7 @@ impl StorageRun {
         }
         let told = Told {
             log: state.log,
-            topic: reader.topic,
+            subject: reader.topic.into(),
             extent,
             why,
             retained: state.may_shrink(),
@@ -303,7 +303,7 @@ impl StorageRun {
         complete::check(
             &self.evidence.ledger,
             self.logs[reader.log].log,
-            reader.topic,
+            reader.topic.into(),
             (reader.from, reader.tiling.next),
             &reader.given,
             &format!("reader {}", id.0),

@@ -251,11 +251,10 @@ impl StorageRun {
     fn append_doomed(&mut self, line: usize, stamp: ProducerStamp, map: MapEpoch) {
         let state = &self.logs[self.lines[line].log];
         let (id, topic) = (state.log, topic_name(0));
-        let hash = topic.hash(id.namespace);
         let message = self
             .evidence
             .ledger
-            .create(9_999, id, hash, state.spec.durability.synced);
+            .create(9_999, id, &topic, state.spec.durability.synced);
         self.evidence.ledger.refuse(message);
         let part = Part {
             id: message,

@@ -8,6 +8,7 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::audience::Audiences;
+use crate::invariants::selections::Subject;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::{Harm, Ledger};
 use crate::message::identify;
@@ -17,10 +18,19 @@ use airmail_client::core::{
 };
 use airmail_model::frame::{GapReason, Reply, Request, State};
 use airmail_model::position::LogPosition;
-use airmail_model::{ErrorCode, Incarnation, LogId, Position, RoleId, Sequence, TopicHash};
+use airmail_model::{ErrorCode, Incarnation, LogId, Position, RoleId, Sequence};
 use std::collections::BTreeMap;
 
 const SUBSCRIPTIONS_MAX: usize = 12;
+
+/// A position that someone wrote down: of a subscription to topics of a space, in the line of a log.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) space: usize,
+    pub(super) subject: Subject,
+    pub(super) log: LogId,
+    pub(super) position: Position,
+}
 
 /// One client.
 #[derive(Debug)]
@@ -33,7 +43,7 @@ pub(super) struct Client {
     pub(super) roles: Vec<RoleId>,
     pub(super) watches: BTreeMap<SubscriptionKey, Watch>,
     /// Positions that someone wrote down, to begin from again.
-    pub(super) saved: Vec<(usize, TopicHash, Position)>,
+    pub(super) saved: Vec<Saved>,
     /// Delivered, not yet dealt with.
     unconsumed: u32,
     /// Deals with nothing.
@@ -327,8 +337,8 @@ impl Client {
         if let Some(end) = &watch.end {
             end.check(ledger, &who)?;
         }
-        let topic = Some(watch.topic);
-        complete::check(ledger, watch.log, topic, (from, to), &watch.given, &who)
+        let range = (from, to);
+        complete::check(ledger, watch.log, watch.subject, range, &watch.given, &who)
     }
 
     /// Whether every subscription to some logs has been told of all that is acknowledged, but for what

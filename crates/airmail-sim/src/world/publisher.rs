@@ -120,7 +120,7 @@ impl Publisher {
         let Evidence { ledger, census, .. } = evidence;
         let hash = topic.hash(space.id);
         let log = space.map.log(hash, Lane::Normal);
-        let id = ledger.create(self.number, log, hash, space.durability);
+        let id = ledger.create(self.number, log, &topic, space.durability);
         let entry = ledger.get(id);
         let ttl_ms = entry.and_then(|entry| entry.ttl_ms);
         let audience = entry.map_or(Vec::new(), |entry| entry.audience.clone());

@@ -1,7 +1,7 @@
 //! The beginnings of a client's subscriptions, and how it gives them up.
 
 use super::Space;
-use super::client::Client;
+use super::client::{Client, Saved};
 use super::watch::{From, Watch};
 use crate::batching::topic_name;
 use crate::census::{Census, Kind};
@@ -10,11 +10,12 @@ use crate::evidence::Evidence;
 use crate::invariants::Checked;
 use crate::invariants::ends::Asked;
 use crate::invariants::filters::Wish;
+use crate::invariants::selections::Subject;
 use crate::ledger::Ledger;
 use crate::lines::number_of;
 use crate::shape::popular;
 use airmail_client::core::{SubscriptionKey, SubscriptionSpec};
-use airmail_model::frame::{Start, Until};
+use airmail_model::frame::{Start, Until, Wanted};
 use airmail_model::{AppendTime, Lane, LogId, Position, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
@@ -32,16 +33,18 @@ impl Client {
             return;
         }
         let Evidence { ledger, census, .. } = evidence;
-        let mut topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
-        let high = |topic| {
-            let line = space.map.log(topic, Lane::Normal);
-            number_of(ledger.last_acked(line)).0
-        };
+        let topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
+        let mut log = space.map.log(topic, Lane::Normal);
+        let mut subject = Subject::Topic(topic);
+        if ledger.selections.of_client(self.number) {
+            subject = ledger.selections.of_subscription(self.number, log);
+        }
+        let high = |line| number_of(ledger.last_acked(line)).0;
         let (start, from) = match chance.below(6) {
             0 | 1 => (Start::Latest, From::Unknown),
             2 => (Start::Earliest, earliest(space)),
             3 => {
-                let number = Sequence(chance.between(1, high(topic) + 2));
+                let number = Sequence(chance.between(1, high(log) + 2));
                 let from = match space.moved {
                     Some(_) => From::Wish(number, None),
                     None => From::Number(number),
@@ -54,17 +57,18 @@ impl Client {
                 (Start::Time(time), From::Time(time))
             }
             _ => match chance.pick(&self.saved) {
-                Some((which, saved, position)) if *which == at => {
-                    topic = *saved;
-                    let from = from_saved(position, space, ledger, census);
-                    (Start::Position(position.clone()), from)
+                Some(saved) if saved.space == at => {
+                    (subject, log) = (saved.subject, saved.log);
+                    let from = from_saved(&saved.position, space, ledger, census);
+                    (Start::Position(saved.position.clone()), from)
                 }
                 _ => (Start::Earliest, earliest(space)),
             },
         };
-        let has_one = |watch: &Watch| watch.topic == topic;
-        if self.wish(topic, ledger).is_some() && self.watches.values().any(has_one) {
-            // With filters there is one subscription to a topic.
+        let is_single = subject.topic().is_none() || self.wish((subject, log), ledger).is_some();
+        let has_one = |watch: &Watch| (watch.subject, watch.log) == (subject, log);
+        if is_single && self.watches.values().any(has_one) {
+            // There is one selection of a log, and with filters one subscription to a topic.
             return;
         }
         census.count(kind_of(&start));
@@ -76,7 +80,7 @@ impl Client {
             }
             1 => {
                 census.count(Kind::HistoryNumber);
-                Until::Sequence(Sequence(chance.between(1, high(topic) + 5)))
+                Until::Sequence(Sequence(chance.between(1, high(log) + 5)))
             }
             _ => {
                 census.count(Kind::HistoryTime);
@@ -84,35 +88,41 @@ impl Client {
                 Until::Time(AppendTime(now.0 - back))
             }
         });
-        self.begin_watch((at, topic, from), space, (start, until), evidence);
+        self.begin_watch((at, from), space, (subject, log), (start, until), evidence);
     }
 
-    /// Asks for a subscription to a topic, which begins and ends there.
+    /// Asks for a subscription to topics of a log, which begins and ends there.
     fn begin_watch(
         &mut self,
-        (at, topic, from): (usize, TopicHash, From),
+        (at, from): (usize, From),
         space: &Space,
+        (subject, log): (Subject, LogId),
         (start, until): (Start, Option<Until>),
         evidence: &mut Evidence,
     ) {
         let Evidence { ledger, census, .. } = evidence;
-        let wish = self.wish(topic, ledger);
+        let wish = self.wish((subject, log), ledger);
         let asks_end = matches!(start, Start::Latest) || until == Some(Until::Now);
         let wanted = SubscriptionSpec {
             namespace: space.id,
-            topic,
+            wanted: wanted(subject, log, space),
             start,
             until,
             // A topic's subscriptions ask for it or not, so that no draw depends on it.
-            tell_expired: topic.0.is_multiple_of(2),
+            tell_expired: subject
+                .topic()
+                .is_none_or(|topic| topic.0.is_multiple_of(2)),
             filter: wish.map(Wish::filter),
             headers_only: false,
         };
         census.add(Kind::SubscribedFiltered, u64::from(wish.is_some()));
         let key = self.core.add(wanted);
         self.asks += 1;
-        let log = space.map.log(topic, Lane::Normal);
-        let mut watch = Watch::new(at, topic, log, from, self.roles.clone());
+        census.add(
+            Kind::SubscribedSelection,
+            u64::from(subject.topic().is_none()),
+        );
+        let mut watch = Watch::new(at, subject, log, from, self.roles.clone());
         watch.given.wish = wish;
         watch.end = asks_end.then(|| Asked::now(ledger, log));
         if let Some(Until::Time(time)) = until {
@@ -121,11 +131,12 @@ impl Client {
         self.watches.insert(key, watch);
     }
 
-    /// The wish that it has for a topic, if its subscriptions have filters.
-    fn wish(&self, topic: TopicHash, ledger: &Ledger) -> Option<Wish> {
+    /// The wish that it has for messages of topics of a log, if its subscriptions have filters.
+    fn wish(&self, (subject, log): (Subject, LogId), ledger: &Ledger) -> Option<Wish> {
         let filters = &ledger.filters;
         let has_filters = filters.of_client(self.number);
-        has_filters.then(|| filters.of_subscription(self.number, topic))
+        let of = subject.topic().unwrap_or(TopicHash(log.index.0.into()));
+        has_filters.then(|| filters.of_subscription(self.number, of))
     }
 
     /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.
@@ -143,7 +154,7 @@ impl Client {
         for topic in topics.into_iter().take(TOPICS_MAX) {
             let key = self.core.add(SubscriptionSpec {
                 namespace: space.id,
-                topic,
+                wanted: Wanted::Topic(topic),
                 start: Start::Earliest,
                 until: None,
                 tell_expired: false,
@@ -152,7 +163,8 @@ impl Client {
             });
             self.asks += 1;
             let log = space.map.log(topic, Lane::Normal);
-            let watch = Watch::new(at, topic, log, earliest(space), self.roles.clone());
+            let subject = Subject::Topic(topic);
+            let watch = Watch::new(at, subject, log, earliest(space), self.roles.clone());
             self.watches.insert(key, watch);
         }
     }
@@ -169,10 +181,27 @@ impl Client {
             && let Some(position) = watch.position
             && !watch.away
         {
-            self.saved.push((watch.space, watch.topic, position));
+            self.saved.push(Saved {
+                space: watch.space,
+                subject: watch.subject,
+                log: watch.log,
+                position,
+            });
         }
         self.core.remove(key);
         Ok(())
+    }
+}
+
+/// Messages that are asked for: of a topic, or of topics of a log.
+fn wanted(subject: Subject, log: LogId, space: &Space) -> Wanted {
+    match (subject.topic(), subject.selector()) {
+        (None, Some(selector)) => {
+            let place = space.map.logs(Lane::Normal).position(|of| of == log);
+            let log = place.and_then(|place| u16::try_from(place).ok());
+            Wanted::Selected { log, selector }
+        }
+        (topic, _) => Wanted::Topic(topic.unwrap_or_default()),
     }
 }
 

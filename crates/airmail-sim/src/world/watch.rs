@@ -6,15 +6,14 @@ use crate::invariants::complete::{self, Given};
 use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
 use crate::invariants::order::Order;
+use crate::invariants::selections::Subject;
 use crate::invariants::{Checked, Violation, audience, filters, gaps};
 use crate::ledger::{Entry, Ledger};
 use crate::message::{MessageId, identify};
 use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch};
 use airmail_log::GapWhy;
 use airmail_model::frame::GapReason;
-use airmail_model::{
-    AppendTime, Extent, Incarnation, LogId, Position, RoleId, Sequence, TopicHash,
-};
+use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, RoleId, Sequence};
 
 /// Where a subscription's own range begins, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +32,9 @@ pub(super) enum From {
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     pub(super) space: usize,
-    pub(super) topic: TopicHash,
-    /// The line of its topic.
+    /// Topics that it reads.
+    pub(super) subject: Subject,
+    /// The line of its topics.
     pub(super) log: LogId,
     /// The log of the line that it was last told to be in.
     pub(super) at: LogId,
@@ -62,7 +62,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(
         space: usize,
-        topic: TopicHash,
+        subject: Subject,
         log: LogId,
         from: From,
         roles: Vec<RoleId>,
@@ -78,7 +78,7 @@ impl Watch {
         };
         Watch {
             space,
-            topic,
+            subject,
             log,
             at: log,
             is_live: false,
@@ -113,7 +113,7 @@ impl Watch {
             return Ok(());
         }
         let range = (from.max(next), self.floor.plus(1));
-        complete::check(ledger, self.log, Some(self.topic), range, &self.given, who)
+        complete::check(ledger, self.log, self.subject, range, &self.given, who)
     }
 
     /// The files were set back to an older copy.
@@ -133,9 +133,10 @@ impl Watch {
         self.given.missing.clear();
     }
 
-    /// Whether a message is for who has its roles and its wish.
+    /// Whether a message is of its topics, and for who has its roles and its wish.
     fn is_for(&self, entry: &Entry) -> bool {
-        let is_wanted = self.given.wish.is_none_or(|wish| wish.wants(entry));
+        let is_wanted =
+            self.subject.has(entry) && self.given.wish.is_none_or(|wish| wish.wants(entry));
         is_wanted && audience::is_for(entry, self.given.roles.as_deref())
     }
 
@@ -168,7 +169,7 @@ impl Watch {
             // What was appended before a time that was still to come is not waited for.
             From::Time(time) => left.all(|(_, _, entry)| {
                 let early = entry.acked.is_some_and(|acked| acked.appended < time);
-                let is_mine = entry.topic == self.topic && self.is_for(entry);
+                let is_mine = self.is_for(entry);
                 early || !is_mine || ledger.expiry.excuses(entry)
             }),
             // Of what comes before a number that is still to come in a later log nothing is said.
@@ -238,7 +239,7 @@ impl Watch {
             let late = ledger.places.is_some() && self.given.not_after.is_some_and(is_late);
             let stranger = ledger
                 .get(id)
-                .is_none_or(|entry| entry.topic != self.topic || entry.log != line);
+                .is_none_or(|entry| !self.subject.has(entry) || entry.log != line);
             if early || late || stranger {
                 let detail = format!(
                     "{who}: number {number} (message {}) from {:?}",
@@ -275,7 +276,7 @@ impl Watch {
             let place = ledger.lines.place(told.log, *number);
             let mut there = ledger.acked(line, place, place.plus(1));
             let is_wrong = there.any(|(_, _, entry)| {
-                let is_mine = entry.topic == self.topic && self.is_for(entry);
+                let is_mine = self.is_for(entry);
                 !is_mine || entry.ttl_ms.is_none() || !ledger.expiry.excuses(entry)
             });
             if is_wrong {
@@ -313,7 +314,7 @@ impl Watch {
         let first = self.again && shrinks && gap.extent.first == Sequence::FIRST;
         let told = Told {
             log: ledger.lines.of(gap.log),
-            topic: Some(self.topic),
+            subject: self.subject,
             extent,
             why: match gap.why {
                 GapReason::Loss if first => GapWhy::Retention,

@@ -1,12 +1,13 @@
-//! `airmail history`: prints a topic's stored messages, and ends.
+//! `airmail history`: prints the stored messages of a topic, or of a selection of topics, and ends.
 
 use super::ending::until_ended;
 use super::filter::filter;
 use super::instant::Instant;
-use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
+use super::lines::{Lines, Shape, printed};
 use super::target::Target;
+use super::wanted::{Wanted, WantedArgs};
 use crate::cli::{ClientOptions, UsageError};
-use airmail_client::{History, Item};
+use airmail_client::History;
 use airmail_model::filter::Filter;
 use std::process::ExitCode;
 use tokio::task::coop::consume_budget;
@@ -14,8 +15,9 @@ use tokio::task::coop::consume_budget;
 /// Arguments of `airmail history`.
 #[derive(clap::Args, Debug)]
 pub struct HistoryArgs {
-    /// The topic
-    pub topic: String,
+    /// The topics
+    #[command(flatten)]
+    pub wanted: WantedArgs,
     /// The namespace [default: the context's, or `default`]
     #[arg(long, value_name = "NS")]
     pub namespace: Option<String>,
@@ -55,7 +57,12 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     let until = args.until.map(Instant::until).transpose();
     let until = until.map_err(UsageError)?;
     let client = target.client().roles(args.roles).connect().await?;
-    let request = client.history(&args.topic);
+    let request = match args.wanted.wanted() {
+        Wanted::Topic(topic) => client.history(topic),
+        Wanted::Prefix(prefix) => client.history_prefix(prefix),
+        Wanted::Pattern(pattern) => client.history_pattern(&pattern),
+        Wanted::Everything => client.history_everything(),
+    };
     let mut request = request
         .tell_expired(args.tell_expired)
         .headers_only(args.headers_only);
@@ -73,6 +80,9 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     }
     let mut history = request.open()?;
     let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
+    if args.wanted.is_selection() {
+        lines = lines.of_any_topic();
+    }
     let (done, ended) = until_ended(print(&mut history, &mut lines)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
@@ -86,15 +96,7 @@ async fn print(history: &mut History, lines: &mut Lines) -> anyhow::Result<()> {
             lines.flush()?;
         }
         match history.next().await {
-            Ok(Some(Item::Message(message))) => lines.message(&message)?,
-            Ok(Some(Item::Gap(gap))) => {
-                lines.flush()?;
-                tell_gap(&gap);
-            }
-            Ok(Some(Item::Expired(gone))) => {
-                lines.flush()?;
-                tell_expired(&gone);
-            }
+            Ok(Some(item)) => lines.item(&item)?,
             Ok(None) => return Ok(()),
             Err(error) => {
                 lines.flush()?;

@@ -1,6 +1,6 @@
 //! Messages on standard output: as lines of text, or as lines of JSON.
 
-use airmail_client::{AttributeValue, Expired, Gap, Received};
+use airmail_client::{AttributeValue, Expired, Gap, Item, Received};
 use airmail_model::frame::GapReason;
 use airmail_model::{AppendTime, Sequence};
 use base64::Engine as _;
@@ -17,6 +17,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub struct Lines {
     out: BufWriter<Stdout>,
     shape: Shape,
+    /// Messages are of any topic: each line says which, and each gap of which log it is.
+    are_of_any_topic: bool,
 }
 
 /// Content of a line for a message.
@@ -118,7 +120,36 @@ impl Lines {
         Lines {
             out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
             shape,
+            are_of_any_topic: false,
         }
+    }
+
+    /// Says of each message of which topic it is: before it, and a tab, which is in no topic's name.
+    #[must_use]
+    pub fn of_any_topic(self) -> Lines {
+        Lines {
+            are_of_any_topic: true,
+            ..self
+        }
+    }
+
+    /// Writes a message, as [`Lines::message`]; tells anything else on standard error, behind what is collected.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn item(&mut self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Message(message) => return self.message(message),
+            Item::Gap(gap) => {
+                self.flush()?;
+                tell_gap(gap, self.are_of_any_topic);
+            }
+            Item::Expired(gone) => {
+                self.flush()?;
+                tell_expired(gone, self.are_of_any_topic);
+            }
+        }
+        Ok(())
     }
 
     /// Writes a message; it may wait until [`Lines::flush`].
@@ -126,6 +157,10 @@ impl Lines {
     /// # Errors
     /// Standard output cannot be written.
     pub fn message(&mut self, message: &Received) -> io::Result<()> {
+        let says_topic = !matches!(self.shape, Shape::Json { .. });
+        if self.are_of_any_topic && says_topic {
+            write!(self.out, "{}\t", message.topic())?;
+        }
         match self.shape {
             Shape::Payload => self.out.write_all(&message.payload)?,
             Shape::Headers => self.headers(message)?,
@@ -160,7 +195,9 @@ impl Lines {
 
 /// Tells a gap on standard error: standard output is for messages.
 #[expect(clippy::print_stderr, reason = "for whoever watches the command")]
-pub fn tell_gap(gap: &Gap) {
+fn tell_gap(gap: &Gap, of_log: bool) {
+    let log = of_log.then(|| format!(" of log {}", gap.log));
+    let log = log.unwrap_or_default();
     let reason = match gap.reason {
         GapReason::Unused => "unused",
         GapReason::Retention => "retention",
@@ -168,24 +205,29 @@ pub fn tell_gap(gap: &Gap) {
     };
     if gap.last == Sequence::MAX.before() {
         eprintln!(
-            "airmail: gap from {} on ({reason}: its storage has nothing left of the log)",
+            "airmail: gap from {} on{log} ({reason}: its storage has nothing left of the log)",
             gap.first
         );
     } else if gap.last == Sequence::MAX {
         eprintln!(
-            "airmail: gap from {} on ({reason}: the log began anew, since its node was restored from \
+            "airmail: gap from {} on{log} ({reason}: the log began anew, since its node was restored from \
              an older copy or kept it in memory; what follows is all that it holds now)",
             gap.first
         );
     } else {
-        eprintln!("airmail: gap {} to {} ({reason})", gap.first, gap.last);
+        eprintln!("airmail: gap {} to {}{log} ({reason})", gap.first, gap.last);
     }
 }
 
 /// Tells a message that has expired on standard error.
 #[expect(clippy::print_stderr, reason = "for whoever watches the command")]
-pub fn tell_expired(gone: &Expired) {
-    eprintln!("airmail: expired {}", gone.sequence);
+fn tell_expired(gone: &Expired, of_log: bool) {
+    let log = of_log.then(|| format!(" of log {}", gone.log));
+    eprintln!(
+        "airmail: expired {}{}",
+        gone.sequence,
+        log.unwrap_or_default()
+    );
 }
 
 /// Result of a command that prints: success if the reader has closed its output; if standard output

@@ -29,3 +29,4 @@ pub mod status_line;
 pub mod subscribe;
 pub mod target;
 pub mod topics;
+pub mod wanted;

@@ -1,12 +1,13 @@
-//! `airmail sub`: prints a topic's messages as they come.
+//! `airmail sub`: prints the messages of a topic, or of a selection of topics, as they come.
 
 use super::ending::{Ending, until_ended};
 use super::filter::filter;
 use super::instant::Instant;
-use super::lines::{Lines, Shape, printed, tell_expired, tell_gap};
+use super::lines::{Lines, Shape, printed};
 use super::target::Target;
+use super::wanted::{Wanted, WantedArgs};
 use crate::cli::ClientOptions;
-use airmail_client::{Client, Item, Start, Subscription};
+use airmail_client::{Client, Error, Item, SelectedSubscription, Start, Subscription};
 use airmail_model::filter::Filter;
 use std::process::ExitCode;
 use tokio::task::coop::consume_budget;
@@ -14,8 +15,9 @@ use tokio::task::coop::consume_budget;
 /// Arguments of `airmail sub`.
 #[derive(clap::Args, Debug)]
 pub struct SubscribeArgs {
-    /// The topic
-    pub topic: String,
+    /// The topics
+    #[command(flatten)]
+    pub wanted: WantedArgs,
     /// The namespace [default: the context's, or `default`]
     #[arg(long, value_name = "NS")]
     pub namespace: Option<String>,
@@ -50,19 +52,13 @@ pub struct SubscribeArgs {
 /// No node answers at first, or what ended the subscription.
 pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
     let target = Target::resolve(options, args.namespace.as_deref())?;
-    let client: Client = target.client().roles(args.roles).connect().await?;
-    let start = args.from.map_or(Start::Latest, Instant::start);
-    let request = client.subscribe(&args.topic).from(start);
-    let request = request
-        .tell_expired(args.tell_expired)
-        .headers_only(args.headers_only);
-    let request = match args.filter {
-        Some(filter) => request.filter(filter.to_string()),
-        None => request,
-    };
-    let mut subscription = request.open().await?;
+    let client: Client = target.client().roles(args.roles.clone()).connect().await?;
+    let mut messages = Messages::open(&client, &args).await?;
     let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
-    let (done, ended) = until_ended(print(&mut subscription, &mut lines, args.count)).await;
+    if args.wanted.is_selection() {
+        lines = lines.of_any_topic();
+    }
+    let (done, ended) = until_ended(print(&mut messages, &mut lines, args.count)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
     Ok(match ended {
@@ -72,29 +68,87 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     })
 }
 
+/// The messages that it prints.
+#[derive(Debug)]
+enum Messages {
+    OfTopic(Box<Subscription>),
+    OfSelection(Box<SelectedSubscription>),
+}
+
+impl Messages {
+    async fn open(client: &Client, args: &SubscribeArgs) -> Result<Messages, Error> {
+        let selection = match args.wanted.wanted() {
+            Wanted::Topic(topic) => return Messages::open_topic(client, topic, args).await,
+            Wanted::Prefix(prefix) => client.subscribe_prefix(prefix),
+            Wanted::Pattern(pattern) => client.subscribe_pattern(&pattern),
+            Wanted::Everything => client.subscribe_everything(),
+        };
+        let selection = selection
+            .from(args.start())
+            .tell_expired(args.tell_expired)
+            .headers_only(args.headers_only);
+        let selection = match &args.filter {
+            Some(filter) => selection.filter(filter.to_string()),
+            None => selection,
+        };
+        Ok(Messages::OfSelection(Box::new(selection.open().await?)))
+    }
+
+    async fn open_topic(
+        client: &Client,
+        topic: &str,
+        args: &SubscribeArgs,
+    ) -> Result<Messages, Error> {
+        let request = client
+            .subscribe(topic)
+            .from(args.start())
+            .tell_expired(args.tell_expired)
+            .headers_only(args.headers_only);
+        let request = match &args.filter {
+            Some(filter) => request.filter(filter.to_string()),
+            None => request,
+        };
+        Ok(Messages::OfTopic(Box::new(request.open().await?)))
+    }
+
+    fn ready(&self) -> bool {
+        match self {
+            Messages::OfTopic(topic) => topic.ready(),
+            Messages::OfSelection(selection) => selection.ready(),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Item>, Error> {
+        match self {
+            Messages::OfTopic(topic) => topic.next().await,
+            Messages::OfSelection(selection) => selection.next().await,
+        }
+    }
+}
+
+impl SubscribeArgs {
+    fn start(&self) -> Start {
+        let from = self.from.clone();
+        from.map_or(Start::Latest, Instant::start)
+    }
+}
+
 async fn print(
-    subscription: &mut Subscription,
+    messages: &mut Messages,
     lines: &mut Lines,
     count: Option<u64>,
 ) -> anyhow::Result<()> {
     let mut left = count;
     while left != Some(0) {
         consume_budget().await;
-        if !subscription.ready() {
+        if !messages.ready() {
             lines.flush()?;
         }
-        match subscription.next().await {
-            Ok(Some(Item::Message(message))) => {
-                lines.message(&message)?;
-                left = left.map(|left| left - 1);
-            }
-            Ok(Some(Item::Gap(gap))) => {
-                lines.flush()?;
-                tell_gap(&gap);
-            }
-            Ok(Some(Item::Expired(gone))) => {
-                lines.flush()?;
-                tell_expired(&gone);
+        match messages.next().await {
+            Ok(Some(item)) => {
+                lines.item(&item)?;
+                let is_message = matches!(item, Item::Message(_));
+                left = left.map(|left| left - u64::from(is_message));
             }
             Ok(None) => break,
             Err(error) => {

@@ -85,6 +85,7 @@ mod peers;
 mod pilots;
 mod proof;
 mod restore;
+mod selections;
 mod shards;
 mod slow;
 mod small_disk;

@@ -1,13 +1,17 @@
 //! Claims about the table of filters.
 
 use super::*;
+use airmail_model::TopicHash;
 
 fn filter(text: &str) -> Arc<Filter> {
     Arc::new(Filter::parse(text).unwrap())
 }
 
-fn of(session: usize, topic: u128) -> (SessionKey, TopicHash) {
-    (SessionKey::new(session), TopicHash(topic))
+fn of(session: usize, topic: u128) -> (SessionKey, FilteredPlace) {
+    (
+        SessionKey::new(session),
+        FilteredPlace::Topic(TopicHash(topic)),
+    )
 }
 
 fn code(result: Result<(), Error>) -> ErrorCode {
@@ -23,7 +27,10 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
         filters.add(SubKey::new(n), of(n, 7), filter(text));
     }
     assert_eq!((filters.kept.len(), filters.users()), (1, 100));
-    assert_eq!(filters.of_topic[&TopicHash(7)].len(), 1);
+    assert_eq!(
+        filters.of_place[&FilteredPlace::Topic(TopicHash(7))].len(),
+        1
+    );
     let bytes = filters.bytes;
     filters.add(SubKey::new(100), of(100, 8), filter("c = 1"));
     for n in 0..100 {
@@ -33,7 +40,7 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
     filters.remove(SubKey::new(100), of(100, 8));
     filters.remove(SubKey::new(100), of(100, 8));
     assert!(bytes > 0 && filters.bytes == 0);
-    assert!(filters.of_topic.is_empty() && filters.of_stream.is_empty());
+    assert!(filters.of_place.is_empty() && filters.of_stream.is_empty());
     assert!(filters.by_filter.is_empty());
 }
 
@@ -41,12 +48,12 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
 fn a_stream_has_one_filter_for_a_topic_and_a_topic_few_different_ones() {
     let mut filters = Filters::default();
     let text = |n: usize| format!("a = {n}");
-    for n in 0..OF_TOPIC_MAX {
+    for n in 0..OF_PLACE_MAX {
         let filter = filter(&text(n));
         filters.may_add(of(n, 7), &filter).unwrap();
         filters.add(SubKey::new(n), of(n, 7), filter);
     }
-    let one_more = filter(&text(OF_TOPIC_MAX));
+    let one_more = filter(&text(OF_PLACE_MAX));
     let refused = filters.may_add(of(99, 7), &one_more);
     assert_eq!(code(refused), ErrorCode::FilterTooComplex);
     filters.may_add(of(99, 8), &one_more).unwrap();

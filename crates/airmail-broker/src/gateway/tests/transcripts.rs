@@ -16,9 +16,10 @@ use crate::transcript::{
 };
 use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
 use airmail_model::frame::{
-    Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
+    Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
 };
 use airmail_model::position::LogPosition;
+use airmail_model::selector::Selector;
 use airmail_model::{
     AppendTime, Incarnation, MapEpoch, Mono, Now, Position, Retention, StorageName, TopicName, Wall,
 };
@@ -26,6 +27,7 @@ use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use shown::show_reply;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use told_by_catalog::read_catalog;
 
@@ -255,7 +257,7 @@ impl Driver {
                     subscription: SubscriptionId(id.parse().ok()?),
                     generation: Generation(self.generations),
                     namespace: NAMESPACE,
-                    topic: TopicName::hash_of(NAMESPACE, topic),
+                    wanted: wanted(topic),
                     start,
                     until,
                     tell_expired: false,
@@ -303,4 +305,16 @@ fn read_until(words: &str) -> Option<Until> {
     }
     let [before] = parts("number {}", words)?;
     number(before).map(Until::Sequence)
+}
+
+/// Messages that a subscription of a transcript is for: of a topic, or of everything.
+fn wanted(topic: &str) -> Wanted {
+    if topic == "everything" {
+        let selector = Arc::new(Selector::All);
+        return Wanted::Selected {
+            log: None,
+            selector,
+        };
+    }
+    Wanted::Topic(TopicName::hash_of(NAMESPACE, topic))
 }

@@ -16,7 +16,7 @@ use airmail_log::memory::{self, MemoryStorage};
 use airmail_log::{LogSpec, LogStorage, Soundness};
 use airmail_model::frame::{
     Channel, Delivered, Delivery, Generation, Reply, Request, RequestId, Start, State, Subscribe,
-    SubscriptionId,
+    SubscriptionId, Wanted,
 };
 use airmail_model::{
     Durability, LogIndex, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Provisions, Retention,
@@ -256,7 +256,7 @@ impl QueuedLink {
             subscription: SubscriptionId(id),
             generation: Generation(1),
             namespace: NAMESPACE,
-            topic: TopicName::hash_of(NAMESPACE, topic),
+            wanted: Wanted::Topic(TopicName::hash_of(NAMESPACE, topic)),
             start,
             until: None,
             tell_expired: false,

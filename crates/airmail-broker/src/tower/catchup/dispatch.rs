@@ -50,7 +50,10 @@ impl Tower {
         reader.granted -= i64::try_from(bytes).unwrap_or(i64::MAX);
         self.end_by_time(key, stored, out);
         let mut slices = Slices::default();
-        for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
+        let of_all = (None, None);
+        let topics = (0u16..).zip(stored.batch.topic_hashes());
+        let topics = topics.map(|(place, topic)| (Some(place), Some(topic)));
+        for (place, topic) in topics.chain([of_all]) {
             let those: SmallVec<[MemberKey; 8]> = self.readers[key].of_topic(topic).collect();
             for member in those {
                 self.give(member, place, stored, &mut slices, out);
@@ -59,11 +62,11 @@ impl Tower {
         self.advance(key, out);
     }
 
-    /// Gives a member its part of a batch.
+    /// Gives a member its part of a batch: the records of its topic, or all.
     fn give(
         &mut self,
         key: MemberKey,
-        topic: u16,
+        topic: Option<u16>,
         stored: &Stored,
         slices: &mut Slices,
         out: &mut TowerEffects,
@@ -223,19 +226,20 @@ impl Tower {
     }
 }
 
-/// The records of one topic with numbers in `first..end`.
+/// The records of one topic, or all, with numbers in `first..end`.
 fn part(
     stored: &Stored,
-    topic: u16,
+    topic: Option<u16>,
     first: Sequence,
     end: Sequence,
     slices: &mut Slices,
 ) -> Option<Delivered> {
     let batch = &stored.batch;
     if first <= stored.extent.first && end > stored.extent.last {
-        if batch.topics().len() == 1 {
+        let Some(topic) = topic.filter(|_| batch.topics().len() > 1) else {
+            // Input: a batch all of which is wanted.
             return Some(Delivered::Whole(batch.clone()));
-        }
+        };
         if let Some((_, body)) = slices.made.iter().find(|(of, _)| *of == topic) {
             return Some(body.clone());
         }
@@ -247,6 +251,8 @@ fn part(
         return Some(body);
     }
     let range = first..end;
-    let keep = |index: u16, of: u16| of == topic && range.contains(&stored.base.plus(index.into()));
+    let keep = |index: u16, of: u16| {
+        topic.is_none_or(|topic| of == topic) && range.contains(&stored.base.plus(index.into()))
+    };
     batch.slice(keep).map(Delivered::Slice)
 }

@@ -1,6 +1,6 @@
 //! Members: those whom the tower reads for. Who waits for a reader is in the queue ([`super::queue`]).
 //!
-//! A member is an attempt of the gateway to get something of one topic of one log: from a number, to an end or
+//! A member is an attempt of the gateway to get something of one topic of one log, or of all: from a number, to an end or
 //! to the tail. Whose client it is, and what that has been told, the tower does not know.
 
 use super::queue::{HeldFor, Queue, Waiting};
@@ -24,7 +24,8 @@ pub(crate) enum Place {
 pub(crate) struct Member {
     pub(crate) id: MemberId,
     pub(crate) log: TowerLogKey,
-    pub(crate) topic: TopicHash,
+    /// The topic that it is for. `None`: all.
+    pub(crate) topic: Option<TopicHash>,
     /// The first number that it has not been given.
     pub(crate) at: Sequence,
     /// Where it ends. `None`: at the tail.

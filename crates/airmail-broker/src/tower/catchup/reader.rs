@@ -18,7 +18,7 @@ pub(crate) struct CatchUpReader {
     /// The only topic that the reader gives. `None`: all.
     pub(crate) topic: Option<TopicHash>,
     /// Its members.
-    pub(crate) members: BTreeSet<(TopicHash, MemberKey)>,
+    pub(crate) members: BTreeSet<(Option<TopicHash>, MemberKey)>,
     /// Members that have an end.
     pub(crate) ends: BTreeSet<(Sequence, MemberKey)>,
     /// Members that have an end in time.
@@ -85,8 +85,11 @@ impl CatchUpReader {
         }
     }
 
-    /// The members for a topic, in order of key.
-    pub(crate) fn of_topic(&self, topic: TopicHash) -> impl Iterator<Item = MemberKey> + '_ {
+    /// The members for a topic alone, or for all, in order of key.
+    pub(crate) fn of_topic(
+        &self,
+        topic: Option<TopicHash>,
+    ) -> impl Iterator<Item = MemberKey> + '_ {
         let stretch = (topic, MemberKey::MIN)..=(topic, MemberKey::MAX);
         self.members.range(stretch).map(|(_, member)| *member)
     }
@@ -100,7 +103,7 @@ impl CatchUpReader {
     pub(crate) fn only_topic(&self) -> Option<TopicHash> {
         let (first, _) = self.members.first()?;
         let (last, _) = self.members.last()?;
-        (first == last).then_some(*first)
+        first.filter(|_| first == last)
     }
 }
 

@@ -126,7 +126,7 @@ impl Tower {
         let suits = |key: ReaderKey, reader: &CatchUpReader| {
             reader.log == member.log
                 && (reader.position..=self.reach(key)).contains(&member.at)
-                && reader.topic.is_none_or(|topic| topic == member.topic)
+                && reader.topic.is_none_or(|topic| member.topic == Some(topic))
         };
         let found = self.readers.iter();
         let found = found
@@ -160,7 +160,9 @@ impl Tower {
             let most = if topic.is_some() { SHARE } else { usize::MAX };
             let near = self.members.near(log, position, to, most);
             let mine: Vec<MemberKey> = near
-                .filter(|member| topic.is_none_or(|topic| self.members[*member].topic == topic))
+                .filter(|member| {
+                    topic.is_none_or(|topic| self.members[*member].topic == Some(topic))
+                })
                 .collect();
             for member in &mine {
                 self.members.dequeue(*member);
@@ -207,10 +209,14 @@ impl Tower {
             return true;
         }
         let waiting = waiting.iter().map(|member| self.members[*member].topic);
+        let Some(waiting) = waiting.collect::<Option<Vec<_>>>() else {
+            // Input: one who waits for all topics. It is read for in any case.
+            return true;
+        };
         let read_for = self
             .narrow_ahead(key)
             .filter_map(|ahead| self.readers[ahead].topic);
-        let others: BTreeSet<TopicHash> = waiting.chain(read_for).collect();
+        let others: BTreeSet<TopicHash> = waiting.into_iter().chain(read_for).collect();
         let readers = others.len() as u64 + 1;
         let times_as_much = reader.passed.times_as_much();
         readers > 1 && times_as_much.is_some_and(|times| times <= readers)
@@ -278,7 +284,7 @@ impl Tower {
     /// Begins to read for one who waits, and for who is near.
     fn begin_reader(&mut self, key: MemberKey, out: &mut TowerEffects) {
         let member = &self.members[key];
-        let topic = Some(member.topic).filter(|_| self.has_topic_index(member.log));
+        let topic = member.topic.filter(|_| self.has_topic_index(member.log));
         let reader = self.start_reader(key, topic, out);
         self.pick_up(reader);
         self.widen(reader, out);

@@ -66,7 +66,7 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
         }),
         ("one_place", |t| {
             let one = member(t, 0);
-            t.members[one].topic.0 += 1;
+            t.members[one].topic = None;
         }),
         ("one_place", |t| {
             let two = member(t, 1);

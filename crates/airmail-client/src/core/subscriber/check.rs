@@ -4,9 +4,10 @@
 //! the state. Each assertion begins with the name that the documentation of [`super`] gives the
 //! invariant.
 
+use super::live_ranges::LiveRange;
 use super::subscription_slot::{Mode, PartMode, SubscriptionSlot};
 use super::{Event, PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
-use airmail_model::frame::{GapReason, Request, Start, State};
+use airmail_model::frame::{GapReason, Request, Start, State, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::{Lane, LogId, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,26 +139,41 @@ impl Subscriber {
         assert_eq!(waiting, self.retries.len(), "requests: times of nobody");
     }
 
-    /// Asserts that the live subscriptions, and no others, are on their log's range and their
-    /// topic's list, once.
+    /// Asserts that the live subscriptions, and no others, are on their log's range, and on their
+    /// topic's list or the range's list of selections, once.
     fn check_ranges(&self) {
         let mut logs: BTreeMap<LogId, usize> = BTreeMap::new();
         let mut topics: BTreeMap<(Lane, TopicHash), usize> = BTreeMap::new();
+        let mut selected: BTreeMap<LogId, usize> = BTreeMap::new();
         for (slot, index) in self.slots.iter().zip(0u32..) {
             let parts = slot.parts.iter().flatten();
             for part in parts.filter(|part| part.mode == PartMode::Live) {
                 let log = part.at.log;
                 *logs.entry(log).or_default() += 1;
-                *topics.entry((log.lane, slot.topic)).or_default() += 1;
-                let listed = self.live.members(slot.topic, log.lane).iter();
-                let times = listed.filter(|member| **member == index).count();
-                assert_eq!(times, 1, "ranges: {index} on its topic's list");
+                let listed = match slot.wanted {
+                    Wanted::Topic(topic) => {
+                        *topics.entry((log.lane, topic)).or_default() += 1;
+                        self.live.members(topic, log.lane)
+                    }
+                    Wanted::Selected { .. } => {
+                        *selected.entry(log).or_default() += 1;
+                        let range = self.live.ranges.get(&log);
+                        range.map_or(&[][..], LiveRange::selected)
+                    }
+                };
+                let times = listed.iter().filter(|member| **member == index).count();
+                assert_eq!(times, 1, "ranges: {index} on its list");
             }
         }
         let ranges = self.live.ranges.iter();
         let ranges: BTreeMap<LogId, usize> =
             ranges.map(|(log, range)| (*log, range.members())).collect();
         assert_eq!(ranges, logs, "ranges: members counted, and there");
+        for (log, range) in &self.live.ranges {
+            let there = selected.get(log).copied().unwrap_or(0);
+            let listed = range.selected().len();
+            assert_eq!(listed, there, "ranges: live selections of {log}");
+        }
         let listed = Lane::ALL.map(|lane| self.live.topics(lane));
         let listed: usize = listed.into_iter().sum();
         assert_eq!(listed, topics.len(), "ranges: topics listed");

@@ -6,7 +6,7 @@ use super::received_batch::{ReceivedBatch, Share, Shares};
 use super::subscription_slot::PartMode;
 use super::{Event, ExpiredSeen, Subscriber, SubscriberOutput};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivery, Expired, Generation, SubscriptionId};
+use airmail_model::frame::{Channel, Delivery, Expired, Generation, SubscriptionId, Wanted};
 use airmail_model::verdict::ClockReading;
 use airmail_model::{AppendTime, Batch, Checked, Incarnation, Lane, LogId, Sequence};
 
@@ -42,8 +42,8 @@ impl From<Delivery> for DecodedDelivery {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recipient {
     pub(super) index: u32,
-    /// Place of its topic in the batch.
-    pub(super) topic: u16,
+    /// Place of its topic in the batch; `None` if it is a selection, which the node has made of all that is there.
+    pub(super) topic: Option<u16>,
     /// First number that is new to it.
     pub(super) from: Sequence,
 }
@@ -103,6 +103,14 @@ impl Subscriber {
             Fit::New => range.next = last.plus(1),
         }
         let lane = delivery.log.lane;
+        for index in range.selected() {
+            let own = self.slots[*index as usize].next(lane);
+            recipients.push(Recipient {
+                index: *index,
+                topic: None,
+                from: own.max(next),
+            });
+        }
         for (topic, hash) in (0u16..).zip(delivery.batch.topic_hashes()) {
             for index in self.live.members(hash, lane) {
                 // A topic's members may be on several logs of a lane while its log changes.
@@ -110,7 +118,7 @@ impl Subscriber {
                 if let Some(at) = at.filter(|at| at.log == delivery.log) {
                     recipients.push(Recipient {
                         index: *index,
-                        topic,
+                        topic: Some(topic),
                         from: at.next.max(next),
                     });
                 }
@@ -125,9 +133,13 @@ impl Subscriber {
     ) -> Option<Recipient> {
         let covers = (delivery.previous, delivery.last);
         let (index, from) = self.detached_range(channel, delivery.log.lane, covers)?;
-        let wanted = self.slots[index as usize].topic;
-        let mut topics = (0u16..).zip(delivery.batch.topic_hashes());
-        let (topic, _) = topics.find(|(_, hash)| *hash == wanted)?;
+        let topic = match self.slots[index as usize].wanted {
+            Wanted::Topic(wanted) => {
+                let mut topics = (0u16..).zip(delivery.batch.topic_hashes());
+                Some(topics.find(|(_, hash)| *hash == wanted)?.0)
+            }
+            Wanted::Selected { .. } => None,
+        };
         Some(Recipient { index, topic, from })
     }
 
@@ -175,15 +187,22 @@ impl Subscriber {
                 .then_some((recipient.topic, share))
         };
         let mut new = recipients.iter().filter_map(share_of);
-        if self.gathers && recipients.len() > 1 {
+        // Selections come first, and have all topics: there is nothing to gather.
+        let is_by_topic = |first: &Recipient| first.topic.is_some();
+        if self.gathers && recipients.len() > 1 && recipients.first().is_some_and(is_by_topic) {
             let mut shares = vec![None; delivery.batch.topics().len()];
-            new.for_each(|(topic, share)| shares[usize::from(topic)] = Some(share));
+            for (topic, share) in new {
+                if let Some(topic) = topic {
+                    shares[usize::from(topic)] = Some(share);
+                }
+            }
             let first = shares.iter().flatten().next().map(|share| share.owner);
             let received = self.received(&delivery, Shares::ByTopic(shares.into()));
             out.events.extend(first.zip(received));
         } else {
             let each = new.by_ref().filter_map(|(topic, share)| {
-                let received = self.received(&delivery, Shares::One(topic, share))?;
+                let shares = topic.map_or(Shares::All(share), |topic| Shares::One(topic, share));
+                let received = self.received(&delivery, shares)?;
                 Some((share.owner, received))
             });
             out.events.extend(each);
@@ -211,7 +230,7 @@ impl Subscriber {
     /// message in them.
     fn received(&self, delivery: &DecodedDelivery, shares: Shares) -> Option<Event> {
         let share = match &shares {
-            Shares::One(_, share) => Some(share),
+            Shares::One(_, share) | Shares::All(share) => Some(share),
             Shares::ByTopic(shares) => shares.iter().flatten().next(),
         };
         let index = share?.owner.index();

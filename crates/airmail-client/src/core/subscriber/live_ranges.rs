@@ -3,6 +3,7 @@
 //! These are exactly the live subscriptions, which [`super::Subscriber::check`] asserts (`ranges`).
 
 use airmail_model::bug;
+use airmail_model::frame::Wanted;
 use airmail_model::{Incarnation, Lane, LogId, Sequence, TopicHash};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -52,18 +53,25 @@ impl Hasher for TopicHasher {
 }
 
 /// Live range of one log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LiveRange {
     /// First number not yet accounted for.
     pub(super) next: Sequence,
     pub(super) incarnation: Incarnation,
     members: usize,
+    /// Those of its subscriptions that are selections, oldest first: of each message here. A node makes it one at most.
+    selected: Vec<u32>,
 }
 
 impl LiveRange {
     /// Counts the subscriptions on it.
     pub(super) fn members(&self) -> usize {
         self.members
+    }
+
+    /// Lists the subscriptions on it that are selections, oldest first.
+    pub(super) fn selected(&self) -> &[u32] {
+        &self.selected
     }
 }
 
@@ -88,43 +96,56 @@ impl LiveRanges {
         log: LogId,
         incarnation: Incarnation,
         next: Sequence,
-        topic: TopicHash,
+        wanted: &Wanted,
         index: u32,
     ) {
         let range = self.ranges.entry(log).or_insert(LiveRange {
             next,
             incarnation,
             members: 0,
+            selected: Vec::new(),
         });
         range.next = range.next.min(next);
         range.incarnation = incarnation;
         range.members += 1;
-        let topics = &mut self.topics[log.lane as usize];
-        topics.entry(topic).or_default().push(index);
+        let members = match wanted {
+            Wanted::Topic(topic) => {
+                let topics = &mut self.topics[log.lane as usize];
+                topics.entry(*topic).or_default()
+            }
+            Wanted::Selected { .. } => &mut range.selected,
+        };
+        members.push(index);
     }
 
     /// Removes a subscription; gives the range's `next`.
-    pub(super) fn leave(&mut self, log: LogId, topic: TopicHash, index: u32) -> Option<Sequence> {
-        let topics = &mut self.topics[log.lane as usize];
-        match topics.get_mut(&topic) {
-            Some(members) => {
-                members.retain(|member| *member != index);
-                if members.is_empty() {
-                    topics.remove(&topic);
-                }
-            }
-            None => bug!("no subscription of {topic:?} is live, and {index} leaves"),
+    pub(super) fn leave(&mut self, log: LogId, wanted: &Wanted, index: u32) -> Option<Sequence> {
+        if let Wanted::Topic(topic) = wanted {
+            self.leave_topic(log.lane, *topic, index);
         }
         let Some(range) = self.ranges.get_mut(&log) else {
             bug!("no range of {log}, which {index} leaves");
             return None;
         };
         range.members = range.members.saturating_sub(1);
+        range.selected.retain(|member| *member != index);
         let next = range.next;
         if range.members == 0 {
             self.ranges.remove(&log);
         }
         Some(next)
+    }
+
+    fn leave_topic(&mut self, lane: Lane, topic: TopicHash, index: u32) {
+        let topics = &mut self.topics[lane as usize];
+        let Some(members) = topics.get_mut(&topic) else {
+            bug!("no subscription of {topic:?} is live, and {index} leaves");
+            return;
+        };
+        members.retain(|member| *member != index);
+        if members.is_empty() {
+            topics.remove(&topic);
+        }
     }
 
     /// Counts the topics that have live subscriptions in a lane.

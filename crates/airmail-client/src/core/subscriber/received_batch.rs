@@ -5,6 +5,7 @@
 
 use super::SubscriptionKey;
 use airmail_model::batch::{Record, Records};
+use airmail_model::position::LogPosition;
 use airmail_model::verdict::{ClockReading, expired};
 use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Mono, Sequence};
 use bytes::Bytes;
@@ -37,11 +38,13 @@ pub struct ReceivedBatch {
 pub(super) enum Shares {
     /// Single share, of the topic with this place in the batch.
     One(u16, Share),
+    /// Single share, of every topic of the batch.
+    All(Share),
     /// Shares by the places of their topics in the batch.
     ByTopic(Arc<[Option<Share>]>),
 }
 
-/// Share of a subscription: the messages of its topic from a number on.
+/// Share of a subscription: the messages of its topics from a number on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) owner: SubscriptionKey,
@@ -55,10 +58,29 @@ impl ReceivedBatch {
         self.share_of(topic).map(|share| share.owner)
     }
 
+    /// Gives the place before a subscription's first message at `place` in the batch or behind, if it has one there.
+    #[must_use]
+    pub fn place_before(&self, owner: SubscriptionKey, place: u16) -> Option<LogPosition> {
+        if let Shares::One(_, share) | Shares::All(share) = &self.shares
+            && share.owner != owner
+        {
+            return None;
+        }
+        let mut messages = self.iter_from(place);
+        let own = |record: &Record<'_>| self.owner(record.topic) == Some(owner);
+        let (next, _) = messages.find(|(_, record)| own(record))?;
+        Some(LogPosition {
+            log: self.log,
+            incarnation: self.incarnation,
+            next,
+        })
+    }
+
     #[inline]
     fn share_of(&self, topic: u16) -> Option<&Share> {
         match &self.shares {
             Shares::One(own, share) => (*own == topic).then_some(share),
+            Shares::All(share) => Some(share),
             Shares::ByTopic(shares) => shares.get(usize::from(topic))?.as_ref(),
         }
     }

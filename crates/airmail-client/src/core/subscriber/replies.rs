@@ -152,7 +152,7 @@ impl Subscriber {
             return;
         };
         let at = part.at;
-        let next = self.live.leave(at.log, slot.topic, index);
+        let next = self.live.leave(at.log, &slot.wanted, index);
         slot.advance(lane, next.unwrap_or(at.next));
         slot.set_mode(lane, PartMode::Detached);
     }

@@ -79,7 +79,7 @@ impl Subscriber {
         self.keep_positions(log, next);
         let slot = &mut self.slots[index as usize];
         slot.set_mode(log.lane, PartMode::Live);
-        self.live.join(log, incarnation, next, slot.topic, index);
+        self.live.join(log, incarnation, next, &slot.wanted, index);
         Some(true)
     }
 

@@ -5,7 +5,7 @@
 
 use super::SubscriptionSpec;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Start, Until};
+use airmail_model::frame::{Start, Until, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Incarnation, Lane, LogId, MapEpoch, Mono, NamespaceId, Position, Sequence,
@@ -47,7 +47,7 @@ pub(super) struct Part {
 }
 
 /// A subscription, or a slot for one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SubscriptionSlot {
     /// Number of subscriptions that had this slot before.
     pub(super) life: u32,
@@ -55,7 +55,7 @@ pub(super) struct SubscriptionSlot {
     pub(super) generation: u32,
     pub(super) mode: Mode,
     pub(super) namespace: NamespaceId,
-    pub(super) topic: TopicHash,
+    pub(super) wanted: Wanted,
     pub(super) until: Option<Until>,
     pub(super) tell_expired: bool,
     pub(super) filter: Option<Arc<Filter>>,
@@ -69,12 +69,32 @@ pub(super) struct SubscriptionSlot {
     pub(super) not_before: Option<AppendTime>,
 }
 
+/// A slot that was never used.
+impl Default for SubscriptionSlot {
+    fn default() -> SubscriptionSlot {
+        SubscriptionSlot {
+            life: 0,
+            generation: 0,
+            mode: Mode::Free,
+            namespace: NamespaceId(0),
+            wanted: Wanted::Topic(TopicHash(0)),
+            until: None,
+            tell_expired: false,
+            filter: None,
+            headers_only: false,
+            start: None,
+            parts: Default::default(),
+            not_before: None,
+        }
+    }
+}
+
 impl SubscriptionSlot {
     /// Begins a subscription in a free slot.
     pub(super) fn begin(&mut self, spec: SubscriptionSpec) {
         self.mode = Mode::Unsent;
         self.namespace = spec.namespace;
-        self.topic = spec.topic;
+        self.wanted = spec.wanted;
         self.until = spec.until;
         self.tell_expired = spec.tell_expired;
         self.filter = spec.filter;
@@ -232,14 +252,10 @@ impl SubscriptionSlot {
         epoch: MapEpoch,
         next_of: impl Fn(&Part) -> Sequence,
     ) -> Option<Position> {
-        let normal = self.part(Lane::Normal);
-        match (normal, self.start.as_deref()) {
-            // It waits for the log to get there.
-            (normal, Some(Start::Sequence(wanted)))
-                if normal.map_or(Sequence(0), &next_of) <= *wanted =>
-            {
-                None
-            }
+        if self.waits_for_its_number(&next_of) {
+            return None;
+        }
+        match (self.part(Lane::Normal), self.start.as_deref()) {
             (Some(_), _) => Some(Position {
                 namespace: self.namespace,
                 epoch,
@@ -248,6 +264,16 @@ impl SubscriptionSlot {
             (None, Some(Start::Position(position))) => Some(position.clone()),
             (None, _) => None,
         }
+    }
+
+    /// Tells whether it begins at a number that its log has not got to, as far as is known.
+    pub(super) fn waits_for_its_number(&self, next_of: impl Fn(&Part) -> Sequence) -> bool {
+        let Some(Start::Sequence(wanted)) = self.start.as_deref() else {
+            // Input: any other start, or a number that has been reached.
+            return false;
+        };
+        let next = self.part(Lane::Normal).map(next_of);
+        next.is_none_or(|next| next <= *wanted)
     }
 
     /// Gives where it stands in each lane, in order, where `next_of` says how far.

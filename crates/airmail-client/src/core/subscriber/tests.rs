@@ -7,14 +7,16 @@ mod parts;
 mod permutations;
 mod ranges;
 mod reconnects;
+mod selections;
 mod transcripts;
 
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Reply};
+use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, Message, Sequence,
-    TopicName,
+    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Lane, Limits, Message, Sequence,
+    TopicHash, TopicName,
 };
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -72,7 +74,7 @@ impl Driver {
     fn add(&mut self, name: &str, start: Start) -> SubscriptionKey {
         self.subscriber.add(SubscriptionSpec {
             namespace: NAMESPACE,
-            topic: topic(name),
+            wanted: Wanted::Topic(topic(name)),
             start,
             until: None,
             tell_expired: false,

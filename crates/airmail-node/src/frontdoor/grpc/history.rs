@@ -14,8 +14,8 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, LogId};
 use airmail_proto::subscribe::{
-    delivery_to_proto, expired_to_proto, filter_from_proto, gap_to_proto, place_to_proto,
-    start_from_proto, until_from_proto,
+    delivery_to_proto, expired_to_proto, filter_from_proto, gap_to_proto, named_from_proto,
+    place_to_proto, start_from_proto, until_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
@@ -35,12 +35,15 @@ pub(super) async fn stream(
     let door = &services.door;
     door.check_up()?;
     door.takes_subscriptions()?;
-    let (namespace, topic) = door.topic(&request.namespace, &request.topic)?;
+    let selector = request.selector.map(v1::add::Selector::from);
+    let (topic, log) = (&request.topic, request.log);
+    let wanted = named_from_proto(topic, selector.as_ref(), log, door.limits())?;
+    let namespace = door.handle().namespace(&request.namespace)?.namespace.id;
     let subscribe = Subscribe {
         subscription: SubscriptionId(0),
         generation: Generation(0),
         namespace,
-        topic,
+        wanted: wanted.within(namespace),
         start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
         until: Some(until_from_proto(request.until.as_ref())?),
         tell_expired: request.tell_expired,

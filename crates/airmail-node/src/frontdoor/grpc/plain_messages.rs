@@ -47,11 +47,18 @@ impl Format {
 /// A subscription, as its stream numbers it.
 type Subscriber = (SubscriptionId, Generation);
 
+/// Live subscriptions of a stream are found by their topic; or, where they are selections, by their log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FoundBy {
+    Topic(TopicHash),
+    Log(LogId),
+}
+
 /// Memory of a lane.
 #[derive(Debug, Default)]
 struct LaneMemory {
-    /// From which number on each live subscription of a topic wants messages.
-    live: BTreeMap<TopicHash, BTreeMap<Subscriber, LogPosition>>,
+    /// From which number on each live subscription wants messages.
+    live: BTreeMap<FoundBy, BTreeMap<Subscriber, LogPosition>>,
     /// Where each detached subscription stands.
     detached: BTreeMap<Subscriber, LogPosition>,
 }
@@ -63,8 +70,16 @@ impl LaneMemory {
     }
 
     /// Takes a subscription out.
-    fn leave(&mut self, key: Subscriber, topic: TopicHash) {
+    fn leave(&mut self, key: Subscriber, topic: Option<TopicHash>) {
         self.detached.remove(&key);
+        let Some(topic) = topic.map(FoundBy::Topic) else {
+            // Input: a selection, whose stream has no more of them than there are logs.
+            self.live.retain(|_, from| {
+                from.remove(&key);
+                !from.is_empty()
+            });
+            return;
+        };
         if let Some(from) = self.live.get_mut(&topic) {
             from.remove(&key);
             if from.is_empty() {
@@ -72,12 +87,22 @@ impl LaneMemory {
             }
         }
     }
+
+    /// Where a live subscription to a topic, or a selection, began.
+    fn begun(&self, key: Subscriber, topic: Option<TopicHash>) -> Option<&LogPosition> {
+        match topic {
+            Some(topic) => self.live.get(&FoundBy::Topic(topic))?.get(&key),
+            None => self.live.values().find_map(|from| from.get(&key)),
+        }
+    }
 }
 
 /// Memory of a stream of plain messages.
 #[derive(Debug, Default)]
 pub(super) struct PlainMessages {
-    topics: BTreeMap<Subscriber, TopicHash>,
+    /// The topic of each subscription; none of selections, which a stream has alone.
+    topics: BTreeMap<Subscriber, Option<TopicHash>>,
+    selects: bool,
     lanes: [LaneMemory; Lane::ALL.len()],
     /// First number of each log's live range that has not been told.
     ranges: BTreeMap<LogId, Sequence>,
@@ -88,7 +113,9 @@ impl PlainMessages {
     /// Takes note of a subscription.
     pub(super) fn add(&mut self, subscribe: &Subscribe) {
         let key = (subscribe.subscription, subscribe.generation);
-        self.topics.insert(key, subscribe.topic);
+        let topic = subscribe.wanted.topic();
+        self.selects |= topic.is_none();
+        self.topics.insert(key, topic);
     }
 
     /// Takes note of which life a log is in.
@@ -144,8 +171,8 @@ impl PlainMessages {
         };
         let batch = delivery.body.to_batch();
         let channel = delivery.channel;
-        let wanted = |topic: TopicEntry<'_>, number| self.wants(channel, log.lane, topic, number);
-        let aside = |topic: TopicEntry<'_>| self.aside(channel, topic, log.lane);
+        let wanted = |topic: TopicEntry<'_>, number| self.wants(channel, log, topic, number);
+        let aside = |topic: TopicEntry<'_>| self.aside(channel, topic, log);
         let messages = stored_messages(&batch, &placed, covers, wanted, aside);
         let messages = v1::StoredMessages { messages };
         self.account(channel, log, delivery.last.plus(1));
@@ -155,14 +182,24 @@ impl PlainMessages {
         }
     }
 
-    fn wants(&self, channel: Channel, lane: Lane, topic: TopicEntry<'_>, number: Sequence) -> bool {
+    /// The live subscriptions of a log's topic are found by this.
+    fn found_by(&self, topic: TopicEntry<'_>, log: LogId) -> FoundBy {
+        if self.selects {
+            FoundBy::Log(log)
+        } else {
+            FoundBy::Topic(topic.hash)
+        }
+    }
+
+    fn wants(&self, channel: Channel, log: LogId, topic: TopicEntry<'_>, number: Sequence) -> bool {
         match channel {
-            Channel::Live => self.lanes[lane as usize]
+            Channel::Live => self.lanes[log.lane as usize]
                 .live
-                .get(&topic.hash)
+                .get(&self.found_by(topic, log))
                 .is_some_and(|from| from.values().any(|first| first.next <= number)),
             Channel::Detached(subscription, generation) => {
-                self.topics.get(&(subscription, generation)) == Some(&topic.hash)
+                let wanted = self.topics.get(&(subscription, generation));
+                wanted.is_some_and(|wanted| wanted.is_none_or(|wanted| wanted == topic.hash))
             }
         }
     }
@@ -183,15 +220,17 @@ impl PlainMessages {
     }
 
     /// Where the subscriptions of a lane's message stand in the other one; the least of theirs, where it is for several.
-    fn aside(&self, channel: Channel, topic: TopicEntry<'_>, lane: Lane) -> Option<LogPosition> {
+    fn aside(&self, channel: Channel, topic: TopicEntry<'_>, log: LogId) -> Option<LogPosition> {
+        let lane = log.lane;
         // Nearly always: nothing is looked up for each message then.
         if self.lanes[lane.other() as usize].is_empty() {
             return None;
         }
-        let place = |key| self.place(key, topic.hash, lane.other());
+        let place = |key| self.place(key, lane.other());
         match channel {
             Channel::Live => {
-                let live = self.lanes[lane as usize].live.get(&topic.hash)?;
+                let found_by = self.found_by(topic, log);
+                let live = self.lanes[lane as usize].live.get(&found_by)?;
                 let places = live.keys().filter_map(|key| place(*key));
                 places.min_by_key(|place| place.next)
             }
@@ -200,12 +239,12 @@ impl PlainMessages {
     }
 
     /// Where a subscription stands in a lane.
-    fn place(&self, key: Subscriber, topic: TopicHash, lane: Lane) -> Option<LogPosition> {
+    fn place(&self, key: Subscriber, lane: Lane) -> Option<LogPosition> {
         let lane = &self.lanes[lane as usize];
         if let Some(place) = lane.detached.get(&key) {
             return Some(*place);
         }
-        let begun = lane.live.get(&topic)?.get(&key)?;
+        let begun = lane.begun(key, *self.topics.get(&key)?)?;
         let told = self.ranges.get(&begun.log);
         Some(LogPosition {
             next: told.map_or(begun.next, |told| begun.next.max(*told)),
@@ -227,7 +266,8 @@ impl PlainMessages {
                         lane.detached.insert(key, place);
                         continue;
                     }
-                    lane.live.entry(topic).or_default().insert(key, place);
+                    let found_by = topic.map_or(FoundBy::Log(place.log), FoundBy::Topic);
+                    lane.live.entry(found_by).or_default().insert(key, place);
                     // A newcomer may have had less than the others of its range.
                     if let Some(told) = self.ranges.get_mut(&place.log) {
                         *told = place.next.min(*told);
@@ -248,7 +288,7 @@ impl PlainMessages {
 mod tests {
     use super::*;
     use airmail_model::batch::BatchTarget;
-    use airmail_model::frame::{Delivered, Places, Start};
+    use airmail_model::frame::{Delivered, Places, Start, Wanted};
     use airmail_model::{AppendTime, BatchEncoder, Limits, LogIndex, Message, Position, TopicName};
 
     const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -271,7 +311,7 @@ mod tests {
             subscription: SubscriptionId(number),
             generation: Generation(1),
             namespace: NAMESPACE,
-            topic: TopicName::hash_of(NAMESPACE, "a"),
+            wanted: Wanted::Topic(TopicName::hash_of(NAMESPACE, "a")),
             start: Start::Latest,
             until: None,
             tell_expired: false,

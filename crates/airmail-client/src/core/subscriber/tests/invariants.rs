@@ -5,8 +5,8 @@ use crate::core::subscriber::deliveries::Recipient;
 use crate::core::subscriber::subscription_slot::{Mode, PartMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A subscriber with a live subscription, a detached one, one that has ended and one to be
-/// requested again.
+/// A subscriber with a live subscription, a detached one, one that has ended, one to be
+/// requested again, and a live selection.
 fn busy() -> Subscriber {
     let mut driver = Driver::connected();
     driver.live("a", 10);
@@ -18,6 +18,8 @@ fn busy() -> Subscriber {
     let add = driver.asked_all().pop().unwrap();
     driver.status(&add, State::Failed(busy));
     assert_eq!(waits.index(), add.subscription.0);
+    let selection = driver.live_selection(LOG, 10).0;
+    assert_eq!(selection.index(), 3);
     driver.subscriber
 }
 
@@ -34,7 +36,7 @@ type Break = fn(&mut Subscriber);
 
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
-    let breaks: [(&str, Break); 11] = [
+    let breaks: [(&str, Break); 13] = [
         ("numbers", |s| s.free.push(0)),
         ("numbers", |s| s.slots[0].mode = Mode::Free),
         ("position", |s| s.slots[0].parts.swap(0, 1)),
@@ -51,10 +53,14 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             s.slots[2].set_mode(Lane::Normal, PartMode::Live)
         }),
         ("ranges", |s| s.live.ranges.clear()),
+        ("ranges", |s| {
+            s.slots[3].set_mode(Lane::Normal, PartMode::Detached)
+        }),
+        ("ranges", |s| s.slots[3].wanted = Wanted::Topic(topic("a"))),
         ("events", |s| {
             s.recipients.push(Recipient {
                 index: 0,
-                topic: 0,
+                topic: Some(0),
                 from: Sequence(1),
             });
         }),

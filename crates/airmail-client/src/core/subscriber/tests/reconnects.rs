@@ -47,7 +47,8 @@ fn a_subscription_made_or_ended_while_not_connected_takes_effect_at_the_next_con
     assert!(driver.sent.is_empty());
     driver.subscriber.connected();
     let add = driver.asked();
-    assert_eq!((add.topic, add.start), (topic("b"), Start::Earliest));
+    let wanted = Wanted::Topic(topic("b"));
+    assert_eq!((add.wanted, add.start), (wanted, Start::Earliest));
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn a_look_into_history_ends_with_complete() {
     let mut driver = Driver::connected();
     let key = driver.subscriber.add(SubscriptionSpec {
         namespace: NAMESPACE,
-        topic: topic("a"),
+        wanted: Wanted::Topic(topic("a")),
         start: Start::Earliest,
         until: Some(Until::Now),
         tell_expired: false,

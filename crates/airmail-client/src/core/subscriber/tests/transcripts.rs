@@ -122,7 +122,7 @@ impl Player {
         };
         let key = self.subscriber.add(SubscriptionSpec {
             namespace: NAMESPACE,
-            topic: topic(name),
+            wanted: Wanted::Topic(topic(name)),
             start: read_start(start)?,
             until,
             tell_expired: false,
@@ -221,7 +221,7 @@ impl Player {
 
     fn show_add(&self, add: &Subscribe) -> String {
         let mut topics = self.topics.iter().rev();
-        let found = topics.find(|(name, _)| topic(name) == add.topic);
+        let found = topics.find(|(name, _)| Some(topic(name)) == add.wanted.topic());
         let (name, _) = found.expect("a topic that was subscribed to");
         let (id, generation) = (add.subscription.0, add.generation.0);
         let start = show_start(&add.start);
