@@ -44,6 +44,17 @@ pub struct ShardConfig {
     /// The part of a log with live subscriptions that the tower is to give: everything, where it is at hand, or
     /// the topics that are wanted. Default: everything.
     pub interest: Interest,
+    /// Filters at a topic that are held against a message one after the other, at most; where there are more, an index finds
+    /// those that match. Default 32.
+    pub filters_few: usize,
+    /// Work that is done in a step to hold what has come against filters, in units; one is to hold one record against one
+    /// filter. More is done in the next. Default 2^16.
+    pub matching_units: u32,
+    /// Places of records that filters match, each for one filter, which are found before they are handed over. Default 2^20.
+    pub matching_found: usize,
+    /// Bytes of a log that may wait to be held against filters. Beyond it those with filters are read for, each by itself.
+    /// Default 4 MiB.
+    pub matching_bytes: usize,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
     /// Gate for published messages in flight. Default `None`: they are bounded only by the number
@@ -83,6 +94,10 @@ impl Default for ShardConfig {
             catch_up_sweeps: SweepSettings::default(),
             tail_window_bytes: 1 << 20,
             interest: Interest::All,
+            filters_few: 32,
+            matching_units: 1 << 16,
+            matching_found: 1 << 20,
+            matching_bytes: 4 << 20,
             parked_bytes: 1 << 20,
             publish_gate: None,
             publish_waiting_bytes: 64 << 20,

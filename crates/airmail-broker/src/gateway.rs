@@ -16,6 +16,7 @@
 //!   and what the [`delivery_gate`] lets through; whoever waits there for a time is looked at first ([`timed`]).
 //! - A subscription is for a topic, or for those topics of a log that a selector selects ([`scope`], [`selectors`],
 //!   [`selected`]).
+//! - Those with filters are served in turns of bounded work ([`matching_turns`], [`turns`], [`matching`]).
 //! - Left out is what is for other roles than the client has, what its subscription's filter ([`filters`]) does not match,
 //!   and what has expired ([`judging`], [`left_out`]), by the clock of its log ([`log_clock`]).
 //! - Where a log ends because its namespace was moved, everyone goes on in the next one ([`succession`]), also where the log
@@ -50,6 +51,8 @@
 //!   tail (`range.next ≤ tail.next`); a session knows each log of which it has a range.
 //! - `attached`: the tower gives a log's tail as long as somebody is there, and no longer; what is closed has
 //!   nobody.
+//! - `turns`: what waits to be held against filters waits for somebody, and is known to have its turn; where nothing waits,
+//!   those with filters are served up to where the tail stands.
 //! - `order`: the first publish that waits for its turn has no answer yet, and what is in flight is what was
 //!   counted.
 //! - `gates`: after a step nobody's turn has come who was not let go on, what waits is no more than may, and
@@ -75,6 +78,8 @@ mod listing;
 mod live;
 mod log;
 mod log_clock;
+mod matching;
+mod matching_turns;
 mod may_subscribe;
 mod messages;
 mod new_incarnation;
@@ -100,6 +105,7 @@ mod tail_subscriptions;
 mod tests;
 mod timed;
 mod timer;
+mod turns;
 mod wants;
 
 use crate::access::{Admission, Authorizer};
@@ -178,6 +184,7 @@ impl Gateway {
                 .map(|settings| PublishGate::new(settings, config.publish_waiting_bytes)),
             delivery_gate: config.delivery_gate.map(DeliveryGate::new),
             logs: GatewayLogs::new(capabilities, config.seed),
+            subs: Subscriptions::new(config.filters_few),
             config,
             access: Access {
                 authorizer,
@@ -185,7 +192,6 @@ impl Gateway {
             },
             namespaces: Namespaces::default(),
             sessions: Sessions::default(),
-            subs: Subscriptions::default(),
             behind: BehindTable::default(),
             listings: Listings::default(),
             timers: Timers::default(),
@@ -213,6 +219,7 @@ impl Gateway {
     /// Ends a step, or several that were taken at once.
     pub(crate) fn finish_step(&mut self, now: Now, out: &mut GatewayEffects) {
         self.now = now;
+        self.take_turns(out);
         self.let_in(out);
         self.watch(out);
         self.send_wants(out);

@@ -65,6 +65,8 @@ pub enum Bug {
     LateUnselected,
     /// A selection goes live where the tower gives only the topics that others want.
     SelectionOfWanted,
+    /// One with a filter that is taken off a tail stands where the tail does, though something waits for its turn.
+    TakenOffBeyondTurn,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

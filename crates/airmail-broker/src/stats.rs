@@ -37,6 +37,8 @@ pub struct Stats {
     pub forbidden: u64,
     /// Messages that a subscription was not given because its filter does not match them, each for each subscription.
     pub filtered: u64,
+    /// Times that there was no room for what was to be held against the filters of a log.
+    pub matching_overruns: u64,
     /// Logs that began a new life because a position lay beyond their end.
     pub renewed: u64,
     /// Times that a live subscription was detached for want of credit.
@@ -85,6 +87,7 @@ impl Default for Stats {
             expired: 0,
             forbidden: 0,
             filtered: 0,
+            matching_overruns: 0,
             renewed: 0,
             detached: 0,
             rejoined: 0,
@@ -129,6 +132,7 @@ impl Stats {
             expired,
             forbidden,
             filtered,
+            matching_overruns,
             renewed,
             detached,
             rejoined,
@@ -160,6 +164,7 @@ impl Stats {
             (&mut self.expired, expired),
             (&mut self.forbidden, forbidden),
             (&mut self.filtered, filtered),
+            (&mut self.matching_overruns, matching_overruns),
             (&mut self.renewed, renewed),
             (&mut self.detached, detached),
             (&mut self.rejoined, rejoined),

@@ -28,8 +28,6 @@
 //! filters that are there from when the record is begun until it is done; whatever is inserted, removed, changed
 //! or tended meanwhile.
 //!
-//! Nothing delivers by it yet: `airmail bench filters` measures it, and filtered subscriptions will use it.
-//!
 //! [`Filter::matches`]: airmail_model::filter::Filter::matches
 
 #![forbid(unsafe_code)]

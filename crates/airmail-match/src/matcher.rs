@@ -156,6 +156,17 @@ impl Matcher {
         }
     }
 
+    /// Whether there is room for a filter.
+    ///
+    /// # Errors
+    /// It would exceed a bound.
+    pub fn fits(&mut self, filter: &Filter) -> Result<(), TooComplex> {
+        let numbered = self.numbered(filter)?;
+        let fits = self.check_bounds(filter, &numbered.conditions, None);
+        self.forget_unused(&numbered);
+        fits
+    }
+
     /// Adds a filter. Records that are under way do not find it.
     ///
     /// # Errors

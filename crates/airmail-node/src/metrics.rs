@@ -108,6 +108,11 @@ const COUNTERS: &[Reading] = &[
         |s| s.filtered,
     ),
     (
+        "airmail_matching_overruns",
+        "Times that there was no room for what was to be held against the filters of a log, so that its subscriptions with filters were read for each by itself",
+        |s| s.matching_overruns,
+    ),
+    (
         "airmail_forbidden",
         "Messages that a subscription was not given because they are for other roles",
         |s| s.forbidden,

@@ -100,6 +100,8 @@ pub enum Plant {
     LateUnselected,
     /// [`BrokerBug::SelectionOfWanted`].
     SelectionOfWanted,
+    /// [`BrokerBug::TakenOffBeyondTurn`].
+    TakenOffBeyondTurn,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -190,6 +192,7 @@ impl Plant {
             | Plant::LateUnfiltered
             | Plant::SelectionOfAll
             | Plant::LateUnselected
+            | Plant::TakenOffBeyondTurn
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -287,7 +290,7 @@ impl Plant {
                 "G8 good input is taken: LOG_SUSPENDED",
                 "G2 a good subscription holds",
             ],
-            Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
+            Plant::HoleIsRetention | Plant::CachedEnd | Plant::TakenOffBeyondTurn => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
@@ -365,6 +368,7 @@ impl Plant {
             Plant::SelectionOfAll => BrokerBug::SelectionOfAll,
             Plant::LateUnselected => BrokerBug::LateUnselected,
             Plant::SelectionOfWanted => BrokerBug::SelectionOfWanted,
+            Plant::TakenOffBeyondTurn => BrokerBug::TakenOffBeyondTurn,
             _ => return None,
         })
     }

@@ -80,7 +80,14 @@ pub fn retention(
 /// A shard's settings: few readers, small steps.
 #[must_use]
 pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
+    // Drawn aside, so that no other draw depends on it.
+    let mut aside = chance.clone();
+    aside.next();
     ShardConfig {
+        filters_few: aside.index(4),
+        matching_units: 1 << aside.between(0, 8),
+        matching_found: 1 << aside.between(0, 6),
+        matching_bytes: 1 << aside.between(9, 16),
         seed: chance.next(),
         bug: plant.and_then(Plant::in_broker),
         mark_interval: Duration::from_millis(chance.between(1, 200)),

@@ -41,7 +41,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "airmail-broker",
-        &["airmail-flow", "airmail-log", "airmail-model"],
+        &[
+            "airmail-flow",
+            "airmail-log",
+            "airmail-match",
+            "airmail-model",
+        ],
     ),
     ("airmail-client", &["airmail-model", "airmail-proto"]),
     (

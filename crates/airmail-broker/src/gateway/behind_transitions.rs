@@ -2,6 +2,7 @@
 //! completes or ends.
 
 use super::behind::BehindState;
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::{Follow, ToTower};
@@ -111,10 +112,10 @@ impl Gateway {
                 }
             }
             BehindState::AwaitingTail => {
-                let tail = &mut self.logs[behind.log].tail;
-                tail.waiting.remove(&(behind.at, key));
+                let served = self.logs[behind.log].tail.of_mut(session.pace());
+                served.waiting.remove(&(behind.at, key));
                 if let Some(time) = behind.not_before {
-                    tail.timed.remove(&(time, key));
+                    served.timed.remove(&(time, key));
                 }
             }
         }
@@ -130,6 +131,11 @@ impl Gateway {
         self.lift(key);
     }
 
+    /// Pace at which a subscription that is behind will be served at the tail.
+    pub(super) fn pace_of(&self, key: BehindKey) -> Pace {
+        self.sessions[self.behind[key].session].pace()
+    }
+
     /// Goes to the tail if it has nothing to be read first, else is read for. `end` is where the log ends
     /// as the tower has just told.
     pub(super) fn go_on(&mut self, key: BehindKey, end: Sequence, out: &mut GatewayEffects) {
@@ -140,7 +146,8 @@ impl Gateway {
         let (log, at, until) = (behind.log, behind.at, behind.until);
         let tail = &self.logs[log].tail;
         let is_attached = tail.is_attached;
-        let here = if is_attached { tail.next } else { end };
+        let next = tail.of(self.pace_of(key)).next;
+        let here = if is_attached { next } else { end };
         if self.behind.crossing(key).is_some() || until.is_some() || at < here {
             self.tell_detached(key, out);
             self.follow(key, out);
@@ -164,7 +171,7 @@ impl Gateway {
             }
             self.want_everything(self.behind[key].log, out);
         }
-        let wall = self.now.wall;
+        let (wall, pace) = (self.now.wall, self.pace_of(key));
         let behind = &mut self.behind[key];
         let at = behind.at;
         // What is appended from now on is as new as the clock says; what the tail has not given may be
@@ -178,25 +185,26 @@ impl Gateway {
             self.tell_detached(key, out);
             self.hold_want(key);
             self.behind[key].state = BehindState::AwaitingTail;
-            self.logs[log].tail.timed.insert((time, key));
+            self.logs[log].tail.of_mut(pace).timed.insert((time, key));
             return;
         }
         if end.is_some_and(|end| at > end) {
             self.tell_detached(key, out);
         }
-        if at == self.logs[log].tail.next {
+        if at == self.logs[log].tail.of(pace).next {
             self.go_live(key, out);
         } else {
             self.hold_want(key);
             self.behind[key].state = BehindState::AwaitingTail;
-            self.logs[log].tail.waiting.insert((at, key));
+            self.logs[log].tail.of_mut(pace).waiting.insert((at, key));
         }
     }
 
     /// Goes to the tail, which gives its topic from where it stands, or is read for up to there.
     pub(super) fn go_on_at_tail(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let pace = self.pace_of(key);
         let behind = &mut self.behind[key];
-        let next = self.logs[behind.log].tail.next;
+        let next = self.logs[behind.log].tail.of(pace).next;
         if behind.is_latest && !behind.shown {
             // Its client has not been told where it begins.
             behind.at = behind.at.max(next);
@@ -222,7 +230,8 @@ impl Gateway {
         }
         // Its number may have been one of those that are never used.
         let behind = &self.behind[key];
-        let at = behind.at.max(self.logs[behind.log].tail.next);
+        let next = self.logs[behind.log].tail.of(self.pace_of(key)).next;
+        let at = behind.at.max(next);
         if at > behind.at {
             self.tell_detached(key, out);
         }
@@ -347,12 +356,13 @@ impl Gateway {
                 return;
             };
             let is_crossing = self.behind.crossing(key).is_some();
+            let pace = self.pace_of(key);
             let behind = &mut self.behind[key];
             behind.state = BehindState::Moving;
             let tail = &self.logs[behind.log].tail;
             let is_unbounded =
                 behind.until.is_none() && behind.not_before.is_none() && !is_crossing;
-            if is_unbounded && tail.is_attached && behind.at >= tail.next {
+            if is_unbounded && tail.is_attached && behind.at >= tail.of(pace).next {
                 self.go_to_tail(key, None, out);
             } else {
                 self.follow(key, out);

@@ -7,6 +7,7 @@ use super::log::{GatewayLog, LogState};
 use super::publish_gate::PublishGate;
 use super::session::Session;
 use super::subscription::Subscription;
+use super::tail_lane::Pace;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::Interest;
 use airmail_flow::Ticket;
@@ -57,7 +58,7 @@ impl Gateway {
         for key in self.logs.keys() {
             self.check_tail(key);
             self.check_order(&self.logs[key]);
-            live += self.logs[key].tail.live;
+            live += self.logs[key].tail.live();
         }
         self.check_parts(live);
         let mut counts = Counts::default();
@@ -121,7 +122,11 @@ impl Gateway {
         for log in &logs {
             let live = &mut counts.logs.entry(*log).or_default().live;
             *live.entry(sub.session).or_default() += 1;
-            let range = self.logs[*log].tail.ranges.get(&sub.session);
+            let range = self.logs[*log]
+                .tail
+                .of(session.pace())
+                .ranges
+                .get(&sub.session);
             assert!(
                 range.is_some_and(|range| range.live > 0),
                 "ranges: {sub:?} is live, on {range:?}"
@@ -157,20 +162,21 @@ impl Gateway {
 
     /// Asserts that a live subscription is in its list at its tail.
     fn check_listed(&self, key: SubKey, sub: &Subscription) {
-        let (scope, tail) = (sub.scope(), &self.logs.tails[sub.tail()]);
+        let (list, tail) = (self.subs.list_of(key), &self.logs.tails[sub.tail()]);
         let (before, after) = (self.neighbour(sub.before), self.neighbour(sub.after));
-        let is_in_list = |other: &Subscription| {
-            other.is_live() && other.tail() == sub.tail() && other.is_of(scope)
+        let is_in_list = |other: SubKey| {
+            let of = &self.subs[other];
+            of.is_live() && of.tail() == sub.tail() && self.subs.list_of(other) == list
         };
         assert!(
-            before.is_none_or(|other| other.after == key && is_in_list(other)),
+            before.is_none_or(|other| other.after == key && is_in_list(sub.before)),
             "one_state: {sub:?} comes after {before:?}"
         );
         assert!(
-            after.is_none_or(|other| other.before == key && is_in_list(other)),
+            after.is_none_or(|other| other.before == key && is_in_list(sub.after)),
             "one_state: {sub:?} comes before {after:?}"
         );
-        let first = tail.listed(&self.subs, scope).next();
+        let first = tail.listed(&self.subs, list).next();
         assert!(
             before.is_some() || first == Some(key),
             "one_state: {sub:?} is the first of its list, and the tail has {first:?}"
@@ -187,14 +193,19 @@ impl Gateway {
         for key in self.logs.keys() {
             let (id, tail) = (self.logs[key].id, &self.logs[key].tail);
             let counted = counted.get(&key).unwrap_or(&none);
-            let waiting = tail.waiting.len() + tail.timed.len();
+            let waiting = Pace::ALL.map(|pace| {
+                let served = tail.of(pace);
+                served.waiting.len() + served.timed.len()
+            });
+            let waiting: usize = waiting.iter().sum();
             assert_eq!(waiting, counted.waiting, "waiting: at the tail of {id}");
             let holds = (tail.wants.holds, tail.wants.count_holds());
             let wanted = (counted.holds, counted.holds);
             assert_eq!(holds, wanted, "wanted: holds on topics of {id}");
             let returned = tail.returned.len();
             assert_eq!(returned, counted.returned, "returned: to {id}");
-            for (session, range) in &tail.ranges {
+            let ranges = Pace::ALL.into_iter().flat_map(|pace| &tail.of(pace).ranges);
+            for (session, range) in ranges {
                 let live = counted.live.get(session).copied().unwrap_or(0);
                 assert_eq!(range.live, live, "ranges: of {session:?} on {id}");
             }
@@ -278,9 +289,10 @@ impl Gateway {
                 assert_eq!(found, Some(key), "parked: {behind:?}");
             }
             BehindState::AwaitingTail => {
+                let served = tail.of(self.pace_of(key));
                 let is_there = match behind.not_before {
-                    Some(time) => tail.timed.contains(&(time, key)),
-                    None => tail.waiting.contains(&(behind.at, key)) && behind.at > tail.next,
+                    Some(time) => served.timed.contains(&(time, key)),
+                    None => served.waiting.contains(&(behind.at, key)) && behind.at > served.next,
                 };
                 assert!(
                     is_there && behind.until.is_none() && tail.is_attached,
@@ -325,24 +337,49 @@ impl Gateway {
             log.state == LogState::Open || !is_needed && self.behind.of_log(key).is_empty(),
             "attached: {id} is closed, and not left"
         );
-        let is_at_end = log.ended.is_some_and(|end| tail.next >= end);
+        for pace in Pace::ALL {
+            self.check_served(key, pace);
+        }
+        let has_turns = self.live.work.logs.contains(&key);
         assert!(
-            tail.live == 0 || !is_at_end,
+            tail.turns.is_done() || has_turns && !tail.of(Pace::InTurns).is_idle(),
+            "turns: what waits in {id} is forgotten, or for nobody"
+        );
+        assert!(
+            !tail.turns.is_done() || !tail.is_attached || tail.of(Pace::InTurns).next == tail.next,
+            "turns: nothing waits in {id} behind {}",
+            tail.of(Pace::InTurns).next
+        );
+    }
+
+    /// Asserts that those of a pace are where they belong at a tail.
+    fn check_served(&self, key: LogKey, pace: Pace) {
+        let log = &self.logs[key];
+        let (id, tail, served) = (log.id, &log.tail, log.tail.of(pace));
+        let is_at_end = log.ended.is_some_and(|end| tail.told_to(pace) >= end);
+        assert!(
+            served.live == 0 || !is_at_end,
             "succession: {} are live at the end of {id}",
-            tail.live
+            served.live
+        );
+        assert!(
+            !tail.is_attached || served.next <= tail.next,
+            "ranges: {served:?} of {id} is beyond {}",
+            tail.next
         );
         let mut live = 0;
-        for (session, range) in &tail.ranges {
+        for (session, range) in &served.ranges {
             live += range.live as usize;
             assert!(
-                range.next <= tail.next,
+                range.next <= served.next,
                 "ranges: {range:?} of {id} is beyond {}",
-                tail.next
+                served.next
             );
-            let logs = &self.sessions[*session].logs;
-            assert!(logs.contains(&key), "ranges: {session:?} knows no {id}");
+            let of = &self.sessions[*session];
+            assert!(of.logs.contains(&key), "ranges: {session:?} knows no {id}");
+            assert_eq!(of.pace(), pace, "ranges: of {session:?} on {id}");
         }
-        assert_eq!(live, tail.live, "ranges: live subscriptions of {id}");
+        assert_eq!(live, served.live, "ranges: live subscriptions of {id}");
     }
 
     fn check_order(&self, log: &GatewayLog) {

@@ -11,6 +11,7 @@
 //!   moment: whoever comes again does so by a position of the earlier life.
 
 use super::behind::{Begin, BehindState};
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::catalog::Crossing;
 use crate::keys::{BehindKey, LogKey};
@@ -116,9 +117,11 @@ impl Gateway {
 
     /// Forgets what every session was told of a log's tail: nobody is there, and its numbers are used again.
     fn forget_ranges(&mut self, key: LogKey) {
-        let ranges = std::mem::take(&mut self.logs[key].tail.ranges);
-        for session in ranges.into_keys() {
-            self.sessions[session].logs.retain(|log| *log != key);
+        for pace in Pace::ALL {
+            let served = self.logs[key].tail.of_mut(pace);
+            for session in std::mem::take(&mut served.ranges).into_keys() {
+                self.sessions[session].logs.retain(|log| *log != key);
+            }
         }
     }
 

@@ -1,26 +1,22 @@
 //! Fan-out: the parts of one batch for the sessions of a tail.
 //!
 //! Who wants the same of a batch, and may have the same, gets the same part: it is made once. What has to be found for
-//! it is found when the first one needs it: which records are of which topic, what is left out for a set of roles, what a
-//! filter does not match.
+//! it is found when the first one needs it: which records are of which topic, and what is left out for a set of roles. Where
+//! filters have chosen the records, those are cut out in place of topics.
 
-use super::filters::{FilterKey, Filters};
 use super::left_out::{JudgedBatch, LeftOut};
 use crate::keys::LogKey;
 use crate::records_by_topic::RecordsByTopic;
 use airmail_log::Stored;
 use airmail_model::LogId;
-use airmail_model::filter::Filter;
 use airmail_model::frame::Delivered;
 use airmail_model::verdict::Roles;
-use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Places in a batch's table of topics.
 pub(super) type Topics = SmallVec<[u16; 8]>;
-/// A topic's place, and a filter.
-type OfTopic = (u16, FilterKey);
 
 /// Wishes of a session for its part of a batch. Who has the same gets the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +26,27 @@ pub(super) struct Wanted {
     pub(super) headers_only: bool,
     /// The roles that it has, where they count.
     pub(super) roles: Roles,
-    /// The filter for each of the topics; none if it has none.
-    pub(super) filters: SmallVec<[FilterKey; 2]>,
+}
+
+/// Wishes of a session with filters for its part of a batch.
+#[derive(Clone, Debug)]
+struct Matched {
+    /// Places of records that its filters match, by topic or selection. The same list is the same memory.
+    places: Places,
+    headers_only: bool,
+    roles: Roles,
+}
+
+/// Places of records, for each of a session's subscriptions that a batch is for.
+pub(super) type Places = SmallVec<[Arc<[u16]>; 2]>;
+
+impl Matched {
+    fn is(&self, other: &Matched) -> bool {
+        let (mine, others) = (self.places.iter(), other.places.iter());
+        self.places.len() == other.places.len()
+            && mine.zip(others).all(|(one, other)| Arc::ptr_eq(one, other))
+            && (self.headers_only, &self.roles) == (other.headers_only, &other.roles)
+    }
 }
 
 /// A session's part of a batch.
@@ -57,8 +72,7 @@ pub(super) struct Fanout<'a> {
     #[cfg(feature = "sabotage")]
     bug: Option<crate::sabotage::Bug>,
     parts: SmallVec<[(Wanted, SessionPart); 4]>,
-    /// Places of a topic's records that a filter does not match, by topic and filter; never walked.
-    unmatched: HashMap<OfTopic, Rc<[u16]>>,
+    matched: SmallVec<[(Matched, SessionPart); 4]>,
 }
 
 impl<'a> Fanout<'a> {
@@ -79,7 +93,7 @@ impl<'a> Fanout<'a> {
             #[cfg(feature = "sabotage")]
             bug,
             parts: SmallVec::new(),
-            unmatched: HashMap::new(),
+            matched: SmallVec::new(),
         }
     }
 
@@ -96,11 +110,11 @@ impl<'a> Fanout<'a> {
     }
 
     /// The part of the batch that is wanted, but for what is left out.
-    pub(super) fn part(&mut self, wanted: Wanted, filters: &Filters) -> SessionPart {
+    pub(super) fn part(&mut self, wanted: Wanted) -> SessionPart {
         let is_all = wanted.topics.len() == self.topics && !wanted.headers_only;
         let stored = self.stored;
         let whole = || Some(Delivered::Whole(stored.batch.clone()));
-        if is_all && self.judged.is_none() && wanted.filters.is_empty() {
+        if is_all && self.judged.is_none() {
             let (left_out, body) = (None, whole());
             return SessionPart { left_out, body };
         }
@@ -108,7 +122,6 @@ impl<'a> Fanout<'a> {
             return part;
         }
         let left_out = self.left_out(&wanted.roles);
-        let left_out = self.leave_out_unmatched(left_out, &wanted, filters);
         let body = if is_all && left_out.is_none() {
             whole()
         } else {
@@ -145,45 +158,46 @@ impl<'a> Fanout<'a> {
         part.map(|(_, part)| part.clone())
     }
 
-    /// Leaves out what the filters do not match, besides.
-    fn leave_out_unmatched(
+    /// The records that a session's filters match, but for what is left out; without payloads, or with.
+    pub(super) fn matched_part(
         &mut self,
-        left_out: Option<Rc<LeftOut>>,
-        wanted: &Wanted,
-        filters: &Filters,
-    ) -> Option<Rc<LeftOut>> {
-        if wanted.filters.is_empty() {
-            return left_out;
-        }
-        let mut all = left_out.map_or_else(LeftOut::default, |of| LeftOut::clone(&of));
-        let records = self.stored.batch.records();
-        for (topic, key) in wanted.topics.iter().zip(&wanted.filters) {
-            let unmatched = self.unmatched(*topic, *key, filters.get(*key));
-            all.leave_out_unmatched(*topic, &unmatched, records);
-        }
-        (!all.is_nothing()).then(|| Rc::new(all))
-    }
-
-    /// Places of the records of a topic that a filter does not match. All are kept: a topic has few filters, but a batch may
-    /// have many topics.
-    fn unmatched(&mut self, topic: u16, key: FilterKey, filter: &Filter) -> Rc<[u16]> {
-        let of = (topic, key);
-        #[cfg(feature = "sabotage")]
-        let of = match self.bug {
-            Some(crate::sabotage::Bug::UnmatchedOfTopic) => (topic, FilterKey::default()),
-            _ => of,
+        places: Places,
+        (headers_only, roles): (bool, Roles),
+    ) -> SessionPart {
+        let matched = Matched {
+            places,
+            headers_only,
+            roles,
         };
-        if let Some(unmatched) = self.unmatched.get(&of) {
-            return Rc::clone(unmatched);
+        if let Some((_, part)) = self.matched.iter().find(|(of, _)| of.is(&matched)) {
+            return part.clone();
+        }
+        let left_out = self.left_out(&matched.roles);
+        let is_out = |place: &u16| {
+            let left_out = left_out.as_ref();
+            left_out.is_some_and(|of| of.places.get(usize::from(*place)) == Some(&true))
+        };
+        let places = matched
+            .places
+            .iter()
+            .flat_map(|places| places.iter().copied());
+        let mut kept: SmallVec<[u16; 64]> = places.filter(|place| !is_out(place)).collect();
+        if matched.places.len() > 1 {
+            kept.sort_unstable();
         }
         let batch = &self.stored.batch;
-        let by_topic = self
-            .by_topic
-            .get_or_insert_with(|| RecordsByTopic::of(batch));
-        let places = by_topic.places(topic).iter().copied();
-        let unmatched = places.filter(|place| !filter.matches(&batch.record(*place)));
-        let unmatched: Rc<[u16]> = unmatched.collect();
-        self.unmatched.insert(of, Rc::clone(&unmatched));
-        unmatched
+        let is_all = kept.len() == usize::from(batch.records()) && !headers_only;
+        let body = if is_all {
+            Some(Delivered::Whole(batch.clone()))
+        } else if headers_only {
+            batch.headers_of(&kept).map(Delivered::Slice)
+        } else {
+            batch.slice_of(&kept).map(Delivered::Slice)
+        };
+        let part = SessionPart { left_out, body };
+        if self.matched.len() < PARTS_KEPT {
+            self.matched.push((matched, part.clone()));
+        }
+        part
     }
 }

@@ -2,31 +2,36 @@
 //!
 //! A filter that several subscriptions have, of whatever clients, is kept once, and a batch is held against it once. All
 //! subscriptions of a stream have one, or none has: so a delivery is for whoever it names, and a message is never for one of a
-//! stream's subscriptions to a topic and not for the other.
+//! stream's subscriptions to a topic and not for the other. Where a place has many, an index finds those that match
+//! ([`at_place`]).
 //!
-//! Invariants: a filter is kept as long as somebody has it; a topic has few different ones, so that a batch is held against
-//! few; no stream has two subscriptions with filters to one topic.
+//! Invariants: a filter is kept as long as somebody has it; no stream has two subscriptions with filters to one topic.
+
+mod at_place;
 
 use super::scope::FilteredPlace;
 use crate::keys::{SessionKey, SubKey};
+use airmail_match::TooComplex;
+use airmail_model::batch::Record;
 use airmail_model::filter::Filter;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::{Error, ErrorCode, bug};
+use at_place::FiltersAt;
+pub(super) use at_place::Looked;
 use hashbrown::HashMap;
-use slab::Slab;
-use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
-/// Different filters of one topic, at most: each batch is held against all of them in one step.
-const OF_PLACE_MAX: usize = 32;
 /// Memory of all different filters of a shard, at most.
 const BYTES_MAX: usize = 64 << 20;
 /// Memory that one takes besides what it holds, about.
 const OVERHEAD_BYTES: usize = 200;
+/// Memory of all indexes of a shard, at most.
+const INDEX_BYTES_MAX: usize = 64 << 20;
 
-/// A filter, by its place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "sabotage", derive(Default))]
-pub(super) struct FilterKey(usize);
+/// A filter, by the order in which they have come. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FilterKey(u64);
 
 /// A filter, and how many subscriptions have it.
 #[derive(Debug)]
@@ -35,20 +40,35 @@ struct Kept {
     users: usize,
 }
 
-/// A filter of a topic, and how many subscriptions to the topic have it.
-type OfPlace = (FilterKey, u32);
-
 /// The filters of a gateway. See the module's documentation. Its maps are looked up, and never walked.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
-    kept: Slab<Kept>,
+    kept: BTreeMap<FilterKey, Kept>,
+    /// Number of filters that have come.
+    keys: u64,
+    /// Filters of a place that are asked one after the other, at most.
+    few: Few,
     by_filter: HashMap<Arc<Filter>, FilterKey>,
     of_subscription: HashMap<SubKey, FilterKey>,
-    of_place: HashMap<FilteredPlace, SmallVec<[OfPlace; 1]>>,
+    of_place: HashMap<FilteredPlace, FiltersAt>,
+    /// Places whose indexes are to be looked after.
+    untended: BTreeSet<FilteredPlace>,
+    /// Memory of the indexes.
+    index_bytes: usize,
     /// Subscriptions with filters, by their streams and topics.
     of_stream: HashMap<(SessionKey, FilteredPlace), SubKey>,
     /// Memory of the filters.
     bytes: usize,
+}
+
+/// Number of filters that are few.
+#[derive(Clone, Copy, Debug)]
+struct Few(usize);
+
+impl Default for Few {
+    fn default() -> Few {
+        Few(32)
+    }
 }
 
 fn bytes_of(filter: &Filter) -> usize {
@@ -56,9 +76,14 @@ fn bytes_of(filter: &Filter) -> usize {
 }
 
 impl Filters {
+    /// Asks so many filters of a place one after the other, and finds those that match by an index where there are more.
+    pub(super) fn set_few(&mut self, few: usize) {
+        self.few = Few(few);
+    }
+
     /// Whether a stream may have a subscription to a topic with this filter.
     pub(super) fn may_add(
-        &self,
+        &mut self,
         (session, place): (SessionKey, FilteredPlace),
         filter: &Filter,
     ) -> Result<(), Error> {
@@ -72,12 +97,27 @@ impl Filters {
             let error = Error::new(ErrorCode::FilterTooComplex).field("filter");
             Err(error.value(value).limit(limit))
         };
-        let known = self.by_filter.get(filter);
-        let of_place = self.of_place.get(&place).map_or(&[][..], |of| &of[..]);
-        let is_new = known.is_none_or(|key| of_place.iter().all(|(of, _)| of != key));
-        if is_new && of_place.len() >= OF_PLACE_MAX {
-            let limit = format!("{OF_PLACE_MAX} different filters of a topic");
-            return too_complex(of_place.len() + 1, limit);
+        let known = self.by_filter.get(filter).copied();
+        if let Some(of_place) = self.of_place.get_mut(&place) {
+            match of_place.may_add(known, filter) {
+                Ok(()) => {}
+                Err(TooComplex::Bytes(bytes, limit)) => {
+                    return too_complex(bytes, format!("{limit} bytes of filters at a topic"));
+                }
+                Err(TooComplex::Residual(limit)) => {
+                    let what = "filters at a topic that no value has to be looked up for";
+                    return too_complex(limit + 1, format!("{limit} {what}"));
+                }
+                Err(TooComplex::Names) => {
+                    let limit = usize::from(u16::MAX);
+                    let what = "names of attributes in the filters at a topic";
+                    return too_complex(limit + 1, format!("{limit} {what}"));
+                }
+            }
+        }
+        if self.index_bytes > INDEX_BYTES_MAX {
+            let limit = format!("{INDEX_BYTES_MAX} bytes of indexes of filters in a shard");
+            return too_complex(self.index_bytes, limit);
         }
         let bytes = self.bytes + bytes_of(filter);
         if known.is_none() && bytes > BYTES_MAX {
@@ -103,19 +143,25 @@ impl Filters {
                     filter: Arc::clone(&filter),
                     users,
                 };
-                let key = FilterKey(self.kept.insert(kept));
+                let key = FilterKey(self.keys);
+                self.keys += 1;
+                self.kept.insert(key, kept);
                 self.by_filter.insert(filter, key);
                 key
             }
         };
-        self.kept[key.0].users += 1;
+        if let Some(kept) = self.kept.get_mut(&key) {
+            kept.users += 1;
+        }
         self.of_subscription.insert(sub, key);
         self.of_stream.insert((session, place), sub);
+        let kept = &self.kept;
         let of_place = self.of_place.entry(place).or_default();
-        match of_place.iter_mut().find(|(of, _)| *of == key) {
-            Some((_, users)) => *users += 1,
-            None => of_place.push((key, 1)),
-        }
+        self.index_bytes -= of_place.bytes();
+        let get = |key| kept.get(&key).map(|kept| &*kept.filter);
+        of_place.add(key, get, self.few.0);
+        self.index_bytes += of_place.bytes();
+        self.untended.insert(place);
     }
 
     /// Forgets the filter of a subscription that ends, if it has one.
@@ -126,18 +172,21 @@ impl Filters {
         };
         self.of_stream.remove(&(session, place));
         if let Some(of_place) = self.of_place.get_mut(&place) {
-            for (of, users) in of_place.iter_mut() {
-                *users -= u32::from(*of == key);
-            }
-            of_place.retain(|(_, users)| *users > 0);
+            self.index_bytes -= of_place.bytes();
+            of_place.remove(key, self.few.0);
+            self.index_bytes += of_place.bytes();
+            self.untended.insert(place);
             if of_place.is_empty() {
                 self.of_place.remove(&place);
             }
         }
-        let kept = &mut self.kept[key.0];
-        kept.users -= 1;
-        if kept.users == 0 {
-            let kept = self.kept.remove(key.0);
+        let Entry::Occupied(mut kept) = self.kept.entry(key) else {
+            bug!("{key:?} is of {sub:?}, and is not kept");
+            return;
+        };
+        kept.get_mut().users -= 1;
+        if kept.get().users == 0 {
+            let kept = kept.remove();
             self.by_filter.remove(&kept.filter);
             self.bytes -= bytes_of(&kept.filter);
         }
@@ -148,9 +197,53 @@ impl Filters {
         self.of_subscription.get(&sub).copied()
     }
 
-    /// The filter of a key.
-    pub(super) fn get(&self, key: FilterKey) -> &Arc<Filter> {
-        &self.kept[key.0].filter
+    /// The filter of a subscription itself, if it has one.
+    pub(super) fn filter_of(&self, sub: SubKey) -> Option<&Arc<Filter>> {
+        let kept = self.kept.get(&self.of(sub)?)?;
+        Some(&kept.filter)
+    }
+
+    /// Holds a record against the filters at a place, from where that was left, as far as the units go; takes off those that
+    /// it used. Whether it is done: then `looked` has those that match.
+    pub(super) fn look(
+        &mut self,
+        place: FilteredPlace,
+        record: &Record<'_>,
+        (looked, units): (&mut Looked, &mut u32),
+        #[cfg(feature = "sabotage")] bug: Option<crate::sabotage::Bug>,
+    ) -> bool {
+        let kept = &self.kept;
+        let Some(of_place) = self.of_place.get_mut(&place) else {
+            // Input: filters that have been given up since somebody was found to have them here.
+            looked.end();
+            return true;
+        };
+        self.untended.insert(place);
+        let get = |key| kept.get(&key).map(|kept| &*kept.filter);
+        let is_done = of_place.look(record, looked, units, get);
+        #[cfg(feature = "sabotage")]
+        if bug == Some(crate::sabotage::Bug::UnmatchedOfTopic) && is_done {
+            of_place.match_all(looked);
+        }
+        is_done
+    }
+
+    /// Looks after indexes, as far as the units go. Whether there is more to do.
+    pub(super) fn tend(&mut self, units: u32) -> bool {
+        while let Some(place) = self.untended.pop_first() {
+            let Some(of_place) = self.of_place.get_mut(&place) else {
+                // Input: filters that have been given up.
+                continue;
+            };
+            self.index_bytes -= of_place.bytes();
+            let is_unfinished = of_place.tend(units);
+            self.index_bytes += of_place.bytes();
+            if is_unfinished {
+                self.untended.insert(place);
+                return true;
+            }
+        }
+        false
     }
 
     /// Number of subscriptions that have one.

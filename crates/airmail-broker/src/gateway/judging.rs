@@ -80,8 +80,7 @@ impl Gateway {
             Delivered::Whole(batch) => batch.is_plain(),
             Delivered::Slice(slice) => slice.is_plain(),
         };
-        let filter = self.subs.filters.of(sub);
-        let filter = filter.map(|key| Arc::clone(self.subs.filters.get(key)));
+        let filter = self.subs.filters.filter_of(sub).map(Arc::clone);
         #[cfg(feature = "sabotage")]
         let filter =
             filter.filter(|_| self.config.bug != Some(crate::sabotage::Bug::LateUnfiltered));
@@ -153,7 +152,6 @@ impl Gateway {
         for (topic, sub) in subs {
             if let Some(of_topic) = left_out.of_topic(topic) {
                 self.stats.forbidden += of_topic.forbidden;
-                self.stats.filtered += of_topic.filtered;
                 let expired = of_topic.expired.iter().map(|(_, number)| *number);
                 let expired: SmallVec<[Sequence; 8]> = expired.collect();
                 self.tell_expired(sub, log, &expired, out);

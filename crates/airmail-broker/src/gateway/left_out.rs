@@ -29,8 +29,6 @@ pub(super) struct LeftOutOfTopic {
     pub(super) expired: Vec<(u16, Sequence)>,
     /// Number of those that are for others.
     pub(super) forbidden: u64,
-    /// Number of those that a filter does not match.
-    pub(super) filtered: u64,
 }
 
 impl LeftOut {
@@ -44,20 +42,15 @@ impl LeftOut {
         self.by_topic.get(&topic)
     }
 
-    /// Leaves out what a filter does not match, too: records of a topic, by their places, of a batch of so many.
-    pub(super) fn leave_out_unmatched(&mut self, topic: u16, unmatched: &[u16], records: u16) {
-        if unmatched.is_empty() {
-            return;
-        }
-        self.places.resize(records.into(), false);
-        let of_topic = self.by_topic.entry(topic).or_default();
-        // Nobody is told of the expiry of what it has not asked for.
-        let has = |place: &u16| unmatched.binary_search(place).is_ok();
-        of_topic.expired.retain(|(place, _)| !has(place));
-        for place in unmatched {
-            let place = &mut self.places[usize::from(*place)];
-            of_topic.filtered += u64::from(!std::mem::replace(place, true));
-        }
+    /// Those of some records, whose places ascend: how many are for others, and the numbers of those that have expired.
+    pub(super) fn among(&self, places: &[u16]) -> (u64, Vec<Sequence>) {
+        let is_out = |place: &&u16| self.places.get(usize::from(**place)) == Some(&true);
+        let out = places.iter().filter(is_out).count();
+        let expired = self.by_topic.values().flat_map(|of| &of.expired);
+        let mine = expired.filter(|(place, _)| places.binary_search(place).is_ok());
+        let mut expired: Vec<Sequence> = mine.map(|(_, number)| *number).collect();
+        expired.sort_unstable();
+        ((out - expired.len()) as u64, expired)
     }
 
     /// Leaves a record out, of a batch of so many.

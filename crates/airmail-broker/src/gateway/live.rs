@@ -7,16 +7,18 @@
 
 use super::behind::{Behind, BehindState};
 use super::fanout::{Fanout, Topics, Wanted};
-use super::scope::Scope;
+use super::matching_turns::Turn;
 use super::selected::Selecting;
+use super::tail_lane::Pace;
+use super::turns::Work;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
 use airmail_log::{GapWhy, Stored};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivery, GapReason, Reply, State};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::verdict::ClockReading;
 use airmail_model::{Extent, LogId, Sequence};
-use smallvec::SmallVec;
 
 /// Bytes that live traffic has moved, and buffers that are kept between batches for their memory.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(super) struct LiveWork {
     pub(super) moved_bytes: usize,
     /// The live subscriptions that a batch concerns.
     matches: Vec<(SessionKey, u16, SubKey)>,
+    /// Work for those with filters.
+    pub(super) work: Work,
 }
 
 /// Subscriptions of one session that a batch is for.
@@ -101,12 +105,14 @@ impl Gateway {
         if stored.extent.last < self.logs[key].tail.next {
             return;
         }
-        self.wake_timed(key, stored, out);
-        self.wake(key, stored.extent.last, out);
+        let at_once = (key, Pace::AtOnce);
+        self.await_turn(key, Turn::Batch(stored.clone()), out);
+        self.wake_timed(at_once, stored, out);
+        self.wake(at_once, stored.extent.last, out);
         let mut matches = std::mem::take(&mut self.live.matches);
         let lane = self.logs.lane(key);
         for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
-            let found = lane.subscribers(&self.subs, Scope::Topic(topic));
+            let found = lane.of_topic(&self.subs, topic);
             matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
         }
         matches.sort_unstable();
@@ -165,21 +171,12 @@ impl Gateway {
         topics.dedup();
         let of = &self.sessions[session];
         let (headers_only, roles) = (of.headers_only(), of.roles(fanout.id.namespace));
-        let filters = if of.is_filtered() {
-            let filters = to.pairs();
-            filters
-                .filter_map(|(_, sub)| self.subs.filters.of(sub))
-                .collect()
-        } else {
-            SmallVec::new()
-        };
         let wanted = Wanted {
             topics,
             headers_only,
             roles: fanout.roles_that_count(roles),
-            filters,
         };
-        let part = fanout.part(wanted, &self.subs.filters);
+        let part = fanout.part(wanted);
         if let Some(left_out) = &part.left_out {
             self.tell_left_out(fanout.log, left_out, to.pairs(), out);
         }
@@ -188,32 +185,50 @@ impl Gateway {
             // of which it holds no record.
             return;
         };
-        let (stored, tail) = (fanout.stored, &mut self.logs[fanout.log].tail);
-        let Some(range) = tail.ranges.get_mut(&session) else {
-            bug!("{session:?} is live on {} and has no range", fanout.id);
+        let stored = fanout.stored;
+        let clock = fanout.judged.as_ref().and_then(|of| of.clock);
+        let range = (fanout.log, Pace::AtOnce, stored.extent.last);
+        if !self.give_live(session, range, stored, (clock, body), out) {
             // Read for from here on, nobody misses anything.
             for sub in to.subs() {
                 self.detach(sub, fanout.log, stored.extent.first, out);
             }
-            return;
+        }
+    }
+
+    /// Gives a session that is live there its part of a batch, up to `last`; `false`: a bug.
+    pub(super) fn give_live(
+        &mut self,
+        session: SessionKey,
+        (log, pace, last): (LogKey, Pace, Sequence),
+        stored: &Stored,
+        (clock, body): (Option<ClockReading>, Delivered),
+        out: &mut GatewayEffects,
+    ) -> bool {
+        let of = &mut self.logs[log];
+        let Some(range) = of.tail.of_mut(pace).ranges.get_mut(&session) else {
+            bug!("{session:?} is live on {} and has no range", of.id);
+            return false;
         };
         let previous = range.next.before();
-        range.next = stored.extent.next();
+        range.next = last.plus(1);
+        let id = of.id;
         self.sessions[session].charge(body.cost());
         self.given(session, body.len());
         self.stats.delivered(&body);
         self.live.moved_bytes += body.len();
         let delivery = Delivery {
             channel: Channel::Live,
-            log: fanout.id,
+            log: id,
             previous,
-            last: stored.extent.last,
+            last,
             base: stored.base,
             appended: stored.appended,
-            clock: fanout.judged.as_ref().and_then(|of| of.clock),
+            clock,
             body,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
+        true
     }
 
     /// Numbers at the tail that no reader will get.
@@ -234,17 +249,25 @@ impl Gateway {
         }
         let why = reason(why);
         if why != GapReason::Unused {
-            self.wake(key, extent.last, out);
-            self.tell_live(key, extent, why, out);
-            self.tell_timed(key, extent, why, out);
+            let at_once = (key, Pace::AtOnce);
+            self.await_turn(key, Turn::Gap(extent, why), out);
+            self.wake(at_once, extent.last, out);
+            self.tell_live(at_once, extent, why, out);
+            self.tell_timed(at_once, extent, why, out);
         }
         self.tail_at(key, extent.next(), out);
     }
 
-    /// Tells a gap to every session with somebody live at the tail.
-    fn tell_live(&mut self, key: LogKey, extent: Extent, why: GapReason, out: &mut GatewayEffects) {
+    /// Tells a gap to every session of a pace with somebody live at the tail.
+    pub(super) fn tell_live(
+        &mut self,
+        (key, pace): (LogKey, Pace),
+        extent: Extent,
+        why: GapReason,
+        out: &mut GatewayEffects,
+    ) {
         let log = &mut self.logs[key];
-        for (session, range) in &mut log.tail.ranges {
+        for (session, range) in &mut log.tail.of_mut(pace).ranges {
             if range.live == 0 {
                 continue;
             }
@@ -269,14 +292,14 @@ impl Gateway {
     }
 
     /// Tells a gap to those who wait for a time: it may have come within.
-    fn tell_timed(
+    pub(super) fn tell_timed(
         &mut self,
-        log: LogKey,
+        (log, pace): (LogKey, Pace),
         extent: Extent,
         why: GapReason,
         out: &mut GatewayEffects,
     ) {
-        let timed = self.logs[log].tail.timed.iter();
+        let timed = self.logs[log].tail.of(pace).timed.iter();
         for key in timed.map(|(_, key)| *key).collect::<Vec<_>>() {
             let first = self.behind[key].at.max(extent.first);
             if first <= extent.last {
@@ -289,7 +312,10 @@ impl Gateway {
     fn tail_at(&mut self, log: LogKey, next: Sequence, out: &mut GatewayEffects) {
         let tail = &mut self.logs[log].tail;
         tail.next = tail.next.max(next);
-        self.wake(log, next, out);
+        let next = tail.next;
+        tail.of_mut(Pace::AtOnce).next = next;
+        self.wake((log, Pace::AtOnce), next, out);
+        self.rest_turns(log, out);
         self.mark_later();
         if self.logs[log].ended.is_some() {
             self.leave_ended(log, out);
@@ -297,16 +323,27 @@ impl Gateway {
         self.rest_tail(log, out);
     }
 
-    /// Lets those go live who wait for a number up to `last`.
-    fn wake(&mut self, log: LogKey, last: Sequence, out: &mut GatewayEffects) {
-        while let Some(behind) = self.logs[log].tail.wake(last) {
+    /// Lets those of a pace go live who wait for a number up to `last`.
+    pub(super) fn wake(
+        &mut self,
+        (log, pace): (LogKey, Pace),
+        last: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        while let Some(behind) = self.logs[log].tail.of_mut(pace).wake(last) {
             self.behind[behind].state = BehindState::Moving;
             self.go_live(behind, out);
         }
     }
 
     /// Takes a live subscription off a log's tail, at `at`, to be read for.
-    fn detach(&mut self, key: SubKey, log: LogKey, at: Sequence, out: &mut GatewayEffects) {
+    pub(super) fn detach(
+        &mut self,
+        key: SubKey,
+        log: LogKey,
+        at: Sequence,
+        out: &mut GatewayEffects,
+    ) {
         let behind = self.take_off((key, log), at, false, out);
         self.stats.detached += 1;
         self.follow(behind, out);
@@ -344,7 +381,16 @@ impl Gateway {
     /// Takes a live subscription off a log's tail, at `at`. It waits for nothing yet, and its client is told nothing.
     pub(super) fn take_off_quietly(&mut self, key: SubKey, log: LogKey, at: Sequence) -> BehindKey {
         let sub = self.subs[key];
-        let range = self.logs[log].tail.ranges.get(&sub.session);
+        let (tail, pace) = (&self.logs[log].tail, self.pace(key));
+        #[cfg(feature = "sabotage")]
+        let pace_of_cut = match self.config.bug {
+            Some(crate::sabotage::Bug::TakenOffBeyondTurn) => Pace::AtOnce,
+            _ => pace,
+        };
+        #[cfg(not(feature = "sabotage"))]
+        let pace_of_cut = pace;
+        let at = tail.cut(pace_of_cut, sub.session, at);
+        let range = tail.of(pace).ranges.get(&sub.session);
         let told = range.map_or(at, |range| range.next);
         self.leave_tail(key, log);
         self.settle_want(log, sub.scope());
@@ -376,9 +422,7 @@ impl Gateway {
         let log = &mut self.logs[key];
         let tail = &mut log.tail;
         self.stats.tails += u64::from(!tail.is_attached);
-        tail.is_attached = true;
-        tail.generation += 1;
-        tail.next = from;
+        tail.attach(from);
         tail.wants.interest = interest;
         out.tell(ToTower::Attach {
             log: log.id,
@@ -391,6 +435,7 @@ impl Gateway {
 
     /// Gives a log's tail up if nobody is there any more.
     pub(super) fn rest_tail(&mut self, key: LogKey, out: &mut GatewayEffects) {
+        self.rest_turns(key, out);
         let log = &mut self.logs[key];
         if log.tail.is_attached && log.tail.is_idle() {
             log.tail.is_attached = false;

@@ -137,7 +137,7 @@ impl Gateway {
 
     /// Whether a subscription may have its filter, or have none.
     fn may_filter(
-        &self,
+        &mut self,
         session: SessionKey,
         wanted: &Subscribe,
         place: FilteredPlace,
@@ -153,7 +153,7 @@ impl Gateway {
             };
             return Err(invalid("filter").value(value).limit(limit));
         }
-        let filters = &self.subs.filters;
+        let filters = &mut self.subs.filters;
         filter.map_or(Ok(()), |filter| filters.may_add((session, place), filter))
     }
 }

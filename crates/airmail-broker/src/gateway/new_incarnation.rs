@@ -85,6 +85,7 @@ impl Gateway {
 
     /// A log has begun a new life, and no crash can take it back.
     fn begin_life(&mut self, log: LogKey, incarnation: Incarnation, out: &mut GatewayEffects) {
+        self.finish_turns(log, out);
         let renewed = &mut self.logs[log];
         renewed.incarnation = incarnation;
         renewed.renewed = true;

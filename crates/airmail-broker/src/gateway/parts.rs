@@ -73,11 +73,12 @@ impl Gateway {
 
     /// Makes a subscription live at a log's tail.
     pub(super) fn join_tail(&mut self, key: SubKey, log: LogKey) {
+        let pace = self.pace(key);
         let of = &mut self.logs[log];
         let (tail, lane) = (of.at, of.id.lane);
         let sub = &mut self.subs[key];
         let session = sub.session;
-        if of.tail.join(session) {
+        if of.tail.of_mut(pace).join(session) {
             self.sessions[session].logs.push(log);
         }
         if !sub.is_live() {
@@ -93,10 +94,11 @@ impl Gateway {
 
     /// Takes a subscription off a log's tail, at which it is live.
     pub(super) fn leave_tail(&mut self, key: SubKey, log: LogKey) {
+        let pace = self.pace(key);
         let of = &mut self.logs[log];
         let (tail, lane) = (of.at, of.id.lane);
         let sub = &mut self.subs[key];
-        of.tail.leave(sub.session);
+        of.tail.of_mut(pace).leave(sub.session);
         sub.set_live_in(lane, false);
         if !sub.is_live() {
             self.logs.tails[tail].unlink(&mut self.subs, key);

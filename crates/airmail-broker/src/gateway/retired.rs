@@ -127,6 +127,7 @@ impl Gateway {
             return false;
         };
         self.logs[key].ended = Some(end);
+        self.finish_turns(key, out);
         for sub in self.logs.lane(key).everyone(&self.subs) {
             let next = self.logs[key].tail.next;
             let behind = if why == GapReason::Loss && next < end {

@@ -28,7 +28,7 @@ pub(crate) struct SlotLogs {
 }
 
 /// A place where filters are held against messages: a topic, or all logs of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FilteredPlace {
     Topic(TopicHash),
     Logs(SlotLogs),

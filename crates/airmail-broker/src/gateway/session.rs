@@ -9,6 +9,7 @@ use super::reading_turns::ReadingTurns;
 use super::streams::Streams;
 use super::subscription::Subscriptions;
 use super::subscriptions_by_number::SubscriptionsByNumber;
+use super::tail_lane::Pace;
 use crate::access::Principal;
 use crate::input::SessionId;
 use crate::keys::{LogKey, SessionKey, SubKey};
@@ -111,6 +112,15 @@ impl Session {
     /// Whether its subscriptions have filters.
     pub(crate) fn is_filtered(&self) -> bool {
         self.filtered == Some(true)
+    }
+
+    /// Pace at which it is served at the tails.
+    pub(crate) fn pace(&self) -> Pace {
+        if self.is_filtered() {
+            Pace::InTurns
+        } else {
+            Pace::AtOnce
+        }
     }
 
     /// Whether a subscription may come that is a selection, or is none: as the first one.

@@ -10,6 +10,7 @@ use super::may_subscribe::Asked;
 use super::retired::retired_from;
 use super::scope::Scope;
 use super::subscription::Subscription;
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::catalog::{Crossing, Entry};
 use crate::input::SessionId;
@@ -400,7 +401,9 @@ impl Gateway {
         }
         for log in std::mem::take(&mut self.sessions[session].logs) {
             if let Some(log) = self.logs.get_mut(log) {
-                log.tail.ranges.remove(&session);
+                for pace in Pace::ALL {
+                    log.tail.of_mut(pace).ranges.remove(&session);
+                }
             }
         }
         if let Some(gate) = &mut self.delivery_gate {

@@ -9,6 +9,7 @@
 use super::filters::Filters;
 use super::scope::{Scope, Selection, SlotLogs};
 use super::selectors::Selectors;
+use super::tail_subscriptions::ListKey;
 use crate::keys::{BehindKey, LiveAt, SelectorKey, SessionKey, SubKey, TailKey};
 use airmail_model::frame::{Generation, SubscriptionId};
 use airmail_model::{Lane, NamespaceId, TopicHash};
@@ -142,6 +143,13 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
+    /// None yet. So many filters of a place are few.
+    pub(super) fn new(filters_few: usize) -> Subscriptions {
+        let mut subs = Subscriptions::default();
+        subs.filters.set_few(filters_few);
+        subs
+    }
+
     /// Puts one in.
     pub(crate) fn insert(&mut self, subscription: Subscription) -> SubKey {
         SubKey::new(self.slab.insert(subscription))
@@ -165,6 +173,19 @@ impl Subscriptions {
         self.slab
             .iter()
             .map(|(place, sub)| (SubKey::new(place), sub))
+    }
+
+    /// The list of a tail in which it is while it is live.
+    pub(super) fn list_of(&self, key: SubKey) -> ListKey {
+        ListKey {
+            scope: self[key].scope(),
+            filter: self.filters.of(key),
+        }
+    }
+
+    /// A subscription, if it is there.
+    pub(super) fn get(&self, key: SubKey) -> Option<&Subscription> {
+        self.slab.get(key.place())
     }
 
     /// Number of subscriptions.

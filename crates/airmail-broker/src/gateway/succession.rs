@@ -15,6 +15,7 @@
 use super::behind::{Begin, BehindState, End};
 use super::log::LogState;
 use super::retired::retired_end;
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects, Namespaces};
 use crate::catalog::Entry;
 use crate::keys::{BehindKey, LogKey};
@@ -90,27 +91,36 @@ impl Gateway {
     /// Lets everyone at a tail go on in the logs after it, if it has got to its log's end.
     pub(super) fn leave_ended(&mut self, log: LogKey, out: &mut GatewayEffects) {
         let tail = &self.logs[log].tail;
-        let Some(end) = self.logs[log]
-            .ended
-            .filter(|end| tail.is_attached && tail.next >= *end)
-        else {
-            // Input: a log that goes on, or a tail that has not got to its end.
+        let Some(end) = self.logs[log].ended.filter(|_| tail.is_attached) else {
+            // Input: a log that goes on, or a tail that nobody is at.
             return;
         };
-        for sub in self.logs.lane(log).everyone(&self.subs) {
-            let key = self.take_off_quietly(sub, log, end);
-            self.go_on_behind(key, out);
+        for pace in Pace::ALL {
+            let tail = &self.logs[log].tail;
+            if tail.told_to(pace) >= end {
+                self.leave_ended_at(log, pace, end, out);
+            }
         }
-        let tail = &self.logs[log].tail;
-        let waiting = tail.waiting.iter().map(|(_, key)| *key);
+        self.rest_tail(log, out);
+    }
+
+    /// Lets those of a pace go on in the logs after one that has ended, all of which they have been given.
+    fn leave_ended_at(&mut self, log: LogKey, pace: Pace, end: Sequence, out: &mut GatewayEffects) {
+        for sub in self.logs.lane(log).everyone(&self.subs) {
+            if self.pace(sub) == pace {
+                let key = self.take_off_quietly(sub, log, end);
+                self.go_on_behind(key, out);
+            }
+        }
+        let served = self.logs[log].tail.of(pace);
+        let waiting = served.waiting.iter().map(|(_, key)| *key);
         let waiting: Vec<BehindKey> = waiting
-            .chain(tail.timed.iter().map(|(_, key)| *key))
+            .chain(served.timed.iter().map(|(_, key)| *key))
             .collect();
         for key in waiting {
             self.lift(key);
             self.go_on_behind(key, out);
         }
-        self.rest_tail(log, out);
     }
 
     /// Has one that has got to its log's end begin in the next one, with what comes first there and is for it.

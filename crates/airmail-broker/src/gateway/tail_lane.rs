@@ -1,11 +1,13 @@
 //! One lane of a tail: the live end of one log. What the tower gives of the log, once, goes to every
-//! subscription that is live there, of every session.
+//! subscription that is live there, of every session: at once to those that have no filters, in turns to those that have
+//! ([`super::matching_turns`]). So there are two ends: where the log has got to, and where what is held against filters has.
 //!
 //! Ranges are kept for each (session, log) and not for each subscription. A session's range stays
 //! when its last live subscription here ends, so that whichever side counts on, `previous` of the
 //! next delivery is never beyond what the client has accounted for (`ranges`, and `tiling` in the
 //! simulator). Who is live on which topic is known to the [`super::tail_subscriptions::Tail`], for both lanes.
 
+use super::matching_turns::MatchingTurns;
 use super::wants::TailWants;
 use crate::keys::{BehindKey, SessionKey, SubKey};
 use airmail_log::AppendClock;
@@ -23,7 +25,36 @@ pub(crate) struct Range {
     pub(crate) live: u32,
 }
 
-/// The live end of a log, and how many are there.
+/// Pace at which the sessions of a tail are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// In the step in which the tower gives something.
+    AtOnce,
+    /// When it has been held against their filters.
+    InTurns,
+}
+
+impl Pace {
+    pub(crate) const ALL: [Pace; 2] = [Pace::AtOnce, Pace::InTurns];
+}
+
+/// The sessions of one pace, and how far they have been served.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    /// The first number that whoever comes may be served from. What is before has been given to those who were there, or
+    /// is being given to them.
+    pub(crate) next: Sequence,
+    /// Live subscriptions here.
+    pub(crate) live: usize,
+    /// Ranges, by session.
+    pub(crate) ranges: BTreeMap<SessionKey, Range>,
+    /// Subscriptions that go live when `next` gets to their number.
+    pub(crate) waiting: BTreeSet<(Sequence, BehindKey)>,
+    /// Subscriptions that go live with the first batch behind which nothing from before their time can come.
+    pub(crate) timed: BTreeSet<(AppendTime, BehindKey)>,
+}
+
+/// The live end of a log, and who is there.
 #[derive(Debug, Default)]
 pub(crate) struct TailLane {
     /// The tower gives the log from `next` on: somebody is there.
@@ -32,14 +63,9 @@ pub(crate) struct TailLane {
     pub(crate) generation: u64,
     /// The first number that the tower has not given. Means nothing while not attached.
     pub(crate) next: Sequence,
-    /// Live subscriptions here.
-    pub(crate) live: usize,
-    /// Ranges, by session.
-    pub(crate) ranges: BTreeMap<SessionKey, Range>,
-    /// Subscriptions that go live when the tail gets to their number.
-    pub(crate) waiting: BTreeSet<(Sequence, BehindKey)>,
-    /// Subscriptions that go live with the first batch behind which nothing from before their time can come.
-    pub(crate) timed: BTreeSet<(AppendTime, BehindKey)>,
+    paces: [Served; Pace::ALL.len()],
+    /// Batches and gaps that those who are served in turns are still to be given.
+    pub(super) turns: MatchingTurns,
     /// Subscriptions that began at a position of the log's present life, live or not, until it
     /// begins another: only looked up, never walked.
     pub(crate) returned: HashSet<SubKey>,
@@ -50,8 +76,60 @@ pub(crate) struct TailLane {
 impl TailLane {
     /// Whether nobody needs what the tower gives.
     pub(crate) fn is_idle(&self) -> bool {
-        let nobody_waits = self.waiting.is_empty() && self.timed.is_empty();
-        self.live == 0 && nobody_waits && self.wants.holds == 0
+        self.wants.holds == 0 && self.paces.iter().all(Served::is_idle)
+    }
+
+    /// Those of one pace.
+    pub(crate) fn of(&self, pace: Pace) -> &Served {
+        &self.paces[pace as usize]
+    }
+
+    /// Those of one pace.
+    pub(crate) fn of_mut(&mut self, pace: Pace) -> &mut Served {
+        &mut self.paces[pace as usize]
+    }
+
+    /// A session of a pace is to be read for from `at` on; or from where it stands, if it is served in turns and has not
+    /// been given all before.
+    pub(crate) fn cut(&self, pace: Pace, session: SessionKey, at: Sequence) -> Sequence {
+        if pace == Pace::AtOnce {
+            return at;
+        }
+        let from = self.told_to(pace);
+        let range = self.of(pace).ranges.get(&session);
+        at.min(range.map_or(from, |range| range.next.max(from)))
+    }
+
+    /// The first number of which those of a pace may not be told yet that there is nothing for them.
+    pub(crate) fn told_to(&self, pace: Pace) -> Sequence {
+        let next = self.of(pace).next;
+        match pace {
+            Pace::AtOnce => next,
+            Pace::InTurns => self.turns.begun().unwrap_or(next),
+        }
+    }
+
+    /// Live subscriptions.
+    pub(crate) fn live(&self) -> usize {
+        self.paces.iter().map(|served| served.live).sum()
+    }
+
+    /// The tower gives from `from` on: for the first who comes, or where it stands.
+    pub(crate) fn attach(&mut self, from: Sequence) {
+        self.generation += 1;
+        self.next = from;
+        if !std::mem::replace(&mut self.is_attached, true) {
+            for served in &mut self.paces {
+                served.next = from;
+            }
+        }
+    }
+}
+
+impl Served {
+    /// Whether nobody needs what the tower gives.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live == 0 && self.waiting.is_empty() && self.timed.is_empty()
     }
 
     /// Puts one more live subscription on its session's range; `true` if the session had none here before.

@@ -8,7 +8,8 @@
 //!
 //! - `tails`: a log belongs to the tail of its index, which knows it as that of its lane.
 
-use super::scope::Scope;
+use super::filters::FilterKey;
+use super::scope::{Scope, Selection, SlotLogs};
 use super::subscription::{Subscription, Subscriptions};
 use crate::keys::{LogKey, SelectorKey, SubKey, TailKey};
 use airmail_model::{Lane, LogId, LogIndex, NamespaceId, TopicHash, bug};
@@ -25,6 +26,23 @@ pub(crate) struct Tail {
     topics: HashTable<SubKey>,
     /// The first subscription of the list of each selection.
     selections: BTreeMap<SelectorKey, SubKey>,
+    /// Those who have filters, apart: they are in no list of the above.
+    filtered: BTreeMap<Scope, FilteredOf>,
+}
+
+/// Subscriptions to one topic, or with one selector, that have filters.
+#[derive(Debug, Default)]
+struct FilteredOf {
+    count: usize,
+    /// The first subscription of the list of each filter.
+    by_filter: BTreeMap<FilterKey, SubKey>,
+}
+
+/// A list of a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListKey {
+    pub(super) scope: Scope,
+    pub(super) filter: Option<FilterKey>,
 }
 
 /// A topic's hash is evenly distributed already; the top twelve bits chose the log.
@@ -50,8 +68,13 @@ impl Tail {
 
     /// Puts a subscription at the head of its list, where it is not yet.
     pub(crate) fn link(&mut self, subs: &mut Subscriptions, key: SubKey) {
-        let scope = subs[key].scope();
+        let ListKey { scope, filter } = subs.list_of(key);
         let after = match scope {
+            _ if filter.is_some() => {
+                let of = self.filtered.entry(scope).or_default();
+                of.count += 1;
+                filter.and_then(|filter| of.by_filter.insert(filter, key))
+            }
             Scope::Topic(topic) => {
                 let found = self
                     .topics
@@ -79,16 +102,37 @@ impl Tail {
             subs[sub.after].before = sub.before;
         }
         if sub.before == SubKey::NONE {
-            self.set_first(sub.scope(), key, sub.after);
+            self.set_first(subs.list_of(key), key, sub.after);
         } else {
             subs[sub.before].after = sub.after;
+        }
+        if let ListKey {
+            scope,
+            filter: Some(_),
+        } = subs.list_of(key)
+            && let Some(of) = self.filtered.get_mut(&scope)
+        {
+            of.count -= 1;
+            if of.count == 0 {
+                self.filtered.remove(&scope);
+            }
         }
         (subs[key].before, subs[key].after) = (SubKey::NONE, SubKey::NONE);
     }
 
     /// Puts the next one, if there is one, at the head of a list in place of the one that is.
-    fn set_first(&mut self, scope: Scope, first: SubKey, next: SubKey) {
+    fn set_first(&mut self, list: ListKey, first: SubKey, next: SubKey) {
         let is_last = next == SubKey::NONE;
+        let ListKey { scope, filter } = list;
+        if let Some(filter) = filter {
+            let of = self.filtered.entry(scope).or_default();
+            if is_last {
+                of.by_filter.remove(&filter);
+            } else {
+                of.by_filter.insert(filter, next);
+            }
+            return;
+        }
         match scope {
             Scope::Topic(topic) => {
                 let found = self.topics.find_entry(hash(topic), |head| *head == first);
@@ -115,9 +159,15 @@ impl Tail {
     pub(crate) fn listed<'a>(
         &self,
         subs: &'a Subscriptions,
-        scope: Scope,
+        list: ListKey,
     ) -> impl Iterator<Item = SubKey> + use<'a> {
+        let ListKey { scope, filter } = list;
         let found = match scope {
+            _ if filter.is_some() => {
+                let of = self.filtered.get(&scope);
+                of.zip(filter)
+                    .and_then(|(of, filter)| of.by_filter.get(&filter))
+            }
             Scope::Topic(topic) => self
                 .topics
                 .find(hash(topic), |head| subs[*head].is_of(scope)),
@@ -129,10 +179,34 @@ impl Tail {
         })
     }
 
-    /// Every topic and selection that has a list.
-    fn scopes(&self, subs: &Subscriptions) -> Vec<Scope> {
+    /// Number of subscriptions with filters to a topic, or with a selector, in whichever lanes they are live.
+    pub(super) fn filtered_of(&self, scope: Scope) -> usize {
+        self.filtered.get(&scope).map_or(0, |of| of.count)
+    }
+
+    /// Number of selections with a selector that have filters.
+    pub(super) fn filtered_selecting(&self, selector: SelectorKey) -> usize {
+        let logs = self.filtered_logs();
+        logs.map_or(0, |logs| {
+            self.filtered_of(Scope::Selected(Selection { logs, selector }))
+        })
+    }
+
+    /// The logs of which somebody has a selection with a filter, if there is one: all here are of the same.
+    pub(super) fn filtered_logs(&self) -> Option<SlotLogs> {
+        // Selections come after topics.
+        let (last, _) = self.filtered.last_key_value()?;
+        last.selection().map(|selection| selection.logs)
+    }
+
+    /// Every list.
+    fn lists(&self, subs: &Subscriptions) -> Vec<ListKey> {
+        let filtered = self.filtered.values().flat_map(|of| of.by_filter.values());
         let heads = self.topics.iter().chain(self.selections.values());
-        heads.map(|head| subs[*head].scope()).collect()
+        heads
+            .chain(filtered)
+            .map(|head| subs.list_of(*head))
+            .collect()
     }
 }
 
@@ -148,43 +222,81 @@ impl LaneOfTail<'_> {
     pub(crate) fn subscribers<'s>(
         self,
         subs: &'s Subscriptions,
-        scope: Scope,
+        list: ListKey,
     ) -> impl Iterator<Item = SubKey> + use<'s> {
-        let (listed, lane) = (self.tail.listed(subs, scope), self.lane);
+        let (listed, lane) = (self.tail.listed(subs, list), self.lane);
         listed.filter(move |key| subs[*key].is_live_in(lane))
     }
 
-    /// Those who are live with a selector, newest first.
+    /// Those who are live for a topic, without filters, newest first.
+    pub(crate) fn of_topic<'s>(
+        self,
+        subs: &'s Subscriptions,
+        topic: TopicHash,
+    ) -> impl Iterator<Item = SubKey> + use<'s> {
+        let (scope, filter) = (Scope::Topic(topic), None);
+        self.subscribers(subs, ListKey { scope, filter })
+    }
+
+    /// Those who are live with a selector and a filter, newest first.
+    pub(super) fn selecting_filtered<'s>(
+        self,
+        subs: &'s Subscriptions,
+        selector: SelectorKey,
+        filter: FilterKey,
+    ) -> impl Iterator<Item = SubKey> + use<'s> {
+        let logs = self.tail.filtered_logs();
+        let lists = logs.map(|logs| ListKey {
+            scope: Scope::Selected(Selection { logs, selector }),
+            filter: Some(filter),
+        });
+        let listed = lists.map(|list| self.subscribers(subs, list));
+        listed.into_iter().flatten()
+    }
+
+    /// Those who are live with a selector, without filters, newest first.
     pub(crate) fn selecting<'s>(
         self,
         subs: &'s Subscriptions,
         selector: SelectorKey,
     ) -> impl Iterator<Item = SubKey> + use<'s> {
         let first = self.tail.selections.get(&selector);
-        let scope = first.map(|head| subs[*head].scope());
-        let listed = scope.map(|scope| self.subscribers(subs, scope));
+        let list = first.map(|head| subs.list_of(*head));
+        let listed = list.map(|list| self.subscribers(subs, list));
         listed.into_iter().flatten()
     }
 
     /// Whether a topic has live subscriptions of its own.
     pub(crate) fn has_live(self, subs: &Subscriptions, topic: TopicHash) -> bool {
-        let mut live = self.subscribers(subs, Scope::Topic(topic));
-        live.next().is_some()
+        let is_live_in = |list| self.subscribers(subs, list).next().is_some();
+        let scope = Scope::Topic(topic);
+        let filter = None;
+        if is_live_in(ListKey { scope, filter }) {
+            return true;
+        }
+        let of = self.tail.filtered.get(&scope);
+        let mut filters = of.into_iter().flat_map(|of| of.by_filter.keys());
+        filters.any(|filter| {
+            let filter = Some(*filter);
+            is_live_in(ListKey { scope, filter })
+        })
     }
 
     /// Every topic with live subscriptions of its own.
     pub(crate) fn live_topics(self, subs: &Subscriptions) -> Vec<TopicHash> {
-        let scopes = self.tail.scopes(subs).into_iter();
-        let mut topics: Vec<TopicHash> = scopes.filter_map(Scope::topic).collect();
+        let lists = self.tail.lists(subs).into_iter();
+        let mut topics: Vec<TopicHash> = lists.filter_map(|list| list.scope.topic()).collect();
+        topics.sort_unstable();
+        topics.dedup();
         topics.retain(|topic| self.has_live(subs, *topic));
         topics
     }
 
     /// Every live subscription, in order of key.
     pub(crate) fn everyone(self, subs: &Subscriptions) -> Vec<SubKey> {
-        let scopes = self.tail.scopes(subs).into_iter();
-        let mut all: Vec<SubKey> = scopes
-            .flat_map(|scope| self.subscribers(subs, scope))
+        let lists = self.tail.lists(subs).into_iter();
+        let mut all: Vec<SubKey> = lists
+            .flat_map(|list| self.subscribers(subs, list))
             .collect();
         all.sort_unstable();
         all

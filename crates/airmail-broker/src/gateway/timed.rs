@@ -5,6 +5,7 @@
 //! ones, which are not. So until then it is given the former one by one, as one that is behind. Where times never go
 //! back the first batch of its time is the one that it waits for.
 
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey};
 use crate::link::Part;
@@ -12,10 +13,15 @@ use airmail_log::Stored;
 use airmail_model::frame::Delivered;
 
 impl Gateway {
-    /// A batch has come to the tail: those who wait for a time go on with it, or are given what is theirs.
-    pub(super) fn wake_timed(&mut self, log: LogKey, stored: &Stored, out: &mut GatewayEffects) {
+    /// A batch has come to the tail: those of a pace who wait for a time go on with it, or are given what is theirs.
+    pub(super) fn wake_timed(
+        &mut self,
+        (log, pace): (LogKey, Pace),
+        stored: &Stored,
+        out: &mut GatewayEffects,
+    ) {
         let clock = self.logs.clock;
-        let tail = &mut self.logs[log].tail;
+        let tail = self.logs[log].tail.of_mut(pace);
         if tail.timed.is_empty() {
             return;
         }

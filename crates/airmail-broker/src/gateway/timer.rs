@@ -2,6 +2,7 @@
 //! that wait, and refuses those that have waited for too long.
 
 use super::publish_gate::PublishGate;
+use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{LogKey, SessionKey};
 use crate::link::MemberId;
@@ -20,6 +21,8 @@ pub(super) struct Timers {
     pub(super) wants: Option<Mono>,
     /// To ask for the clocks of logs in which messages expire.
     pub(super) clocks: Option<Mono>,
+    /// To go on with what waits to be held against filters.
+    pub(super) turns: Option<Mono>,
     /// To ask for admission again.
     pub(super) admission: BTreeSet<(Mono, SessionKey)>,
 }
@@ -33,9 +36,10 @@ impl Gateway {
             marks,
             wants,
             clocks,
+            turns,
             ..
         } = self.timers;
-        [marks, wants, clocks, admission, gate]
+        [marks, wants, clocks, turns, admission, gate]
             .into_iter()
             .flatten()
             .min()
@@ -53,6 +57,8 @@ impl Gateway {
         if self.timers.clocks.take_if(|at| *at <= now).is_some() {
             self.ask_clocks(out);
         }
+        // Turns are taken at the end of each step.
+        self.timers.turns.take_if(|at| *at <= now);
         self.admit_parked(out);
         self.expire(out);
     }
@@ -72,20 +78,22 @@ impl Gateway {
             if !log.tail.is_attached {
                 continue;
             }
-            let next = log.tail.next;
-            for (session, range) in &mut log.tail.ranges {
-                let behind = range.live > 0 && range.next < next;
-                if !behind || !self.sessions[*session].has_credit() {
-                    continue;
+            for pace in Pace::ALL {
+                let next = log.tail.told_to(pace);
+                for (session, range) in &mut log.tail.of_mut(pace).ranges {
+                    let behind = range.live > 0 && range.next < next;
+                    if !behind || !self.sessions[*session].has_credit() {
+                        continue;
+                    }
+                    let mark = Reply::Mark {
+                        log: log.id,
+                        previous: range.next.before(),
+                        next,
+                    };
+                    range.next = next;
+                    self.stats.marks += 1;
+                    out.reply(self.sessions[*session].id, mark);
                 }
-                let mark = Reply::Mark {
-                    log: log.id,
-                    previous: range.next.before(),
-                    next,
-                };
-                range.next = next;
-                self.stats.marks += 1;
-                out.reply(self.sessions[*session].id, mark);
             }
         }
     }

@@ -156,21 +156,3 @@ fn a_stream_has_filters_or_none_and_one_subscription_of_a_topic() {
     world.run();
     assert_eq!(state(&world, filtered, 4), None);
 }
-
-#[test]
-fn a_topic_has_so_many_different_filters_and_no_more() {
-    let mut world = World::new();
-    for n in 0..=32 {
-        let session = world.open(1 + n, PLENTY);
-        let filter = format!("x = {n}");
-        world.add_filtered(session, 0, "a", Start::Latest, &filter);
-        world.run();
-        let refused = state(&world, session, 0);
-        assert_eq!(refused, (n == 32).then_some(ErrorCode::FilterTooComplex));
-    }
-    world.close(SessionId(1));
-    let session = world.open(100, PLENTY);
-    world.add_filtered(session, 0, "a", Start::Latest, "x = 99");
-    world.run();
-    assert_eq!(state(&world, session, 0), None);
-}

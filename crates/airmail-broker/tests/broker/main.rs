@@ -20,6 +20,7 @@ mod audience;
 mod behind;
 mod live;
 mod many_writers;
+mod matching_turns;
 mod namespaces;
 mod new_incarnation;
 mod positions;

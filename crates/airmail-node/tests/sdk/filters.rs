@@ -131,3 +131,39 @@ async fn a_text_that_is_no_filter_is_told_with_its_column() {
     client.close().await.unwrap();
     node.stop().await;
 }
+
+#[tokio::test]
+async fn very_many_different_filters_of_a_topic_each_get_what_they_match() {
+    let _waiting = waiting("messages that filters match");
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let mut subscriptions = Vec::new();
+    for price in 0..100 {
+        let filter = format!("price = {price} or price > 98");
+        let subscription = client.subscribe("t").filter(filter).open().await;
+        subscriptions.push(subscription.unwrap());
+    }
+    let mut all = client.subscribe("t").open().await.unwrap();
+    for price in 0..100 {
+        publish(&client, "t", price).await;
+    }
+    for (price, subscription) in subscriptions.iter_mut().enumerate() {
+        let own = (price < 99).then_some(price);
+        for expected in own.into_iter().chain([99]) {
+            match subscription.next().await.unwrap() {
+                Some(Item::Message(message)) => {
+                    assert_eq!(message.payload, expected.to_string());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    for number in 1..=100 {
+        match all.next().await.unwrap() {
+            Some(Item::Message(message)) => assert_eq!(message.sequence.0, number),
+            other => panic!("{other:?}"),
+        }
+    }
+    client.close().await.unwrap();
+    node.stop().await;
+}

@@ -27,10 +27,7 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
         filters.add(SubKey::new(n), of(n, 7), filter(text));
     }
     assert_eq!((filters.kept.len(), filters.users()), (1, 100));
-    assert_eq!(
-        filters.of_place[&FilteredPlace::Topic(TopicHash(7))].len(),
-        1
-    );
+    assert_eq!(filters.of_place.len(), 1);
     let bytes = filters.bytes;
     filters.add(SubKey::new(100), of(100, 8), filter("c = 1"));
     for n in 0..100 {
@@ -45,23 +42,106 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
 }
 
 #[test]
-fn a_stream_has_one_filter_for_a_topic_and_a_topic_few_different_ones() {
+fn a_stream_has_one_filter_for_a_topic() {
     let mut filters = Filters::default();
-    let text = |n: usize| format!("a = {n}");
-    for n in 0..OF_PLACE_MAX {
-        let filter = filter(&text(n));
-        filters.may_add(of(n, 7), &filter).unwrap();
-        filters.add(SubKey::new(n), of(n, 7), filter);
-    }
-    let one_more = filter(&text(OF_PLACE_MAX));
-    let refused = filters.may_add(of(99, 7), &one_more);
-    assert_eq!(code(refused), ErrorCode::FilterTooComplex);
-    filters.may_add(of(99, 8), &one_more).unwrap();
-    filters.may_add(of(99, 7), &filter(&text(3))).unwrap();
-    let again = filters.may_add(of(3, 7), &filter(&text(3)));
+    let one = filter("a = 1");
+    filters.may_add(of(1, 7), &one).unwrap();
+    filters.add(SubKey::new(1), of(1, 7), Arc::clone(&one));
+    let again = filters.may_add(of(1, 7), &one);
     assert_eq!(code(again), ErrorCode::SubscriptionInvalid);
-    filters.remove(SubKey::new(3), of(3, 7));
-    filters.may_add(of(3, 7), &one_more).unwrap();
+    filters.may_add(of(1, 8), &one).unwrap();
+    filters.may_add(of(2, 7), &one).unwrap();
+}
+
+#[test]
+fn a_place_has_so_many_filters_that_no_value_has_to_be_looked_up_for() {
+    let mut filters = Filters::default();
+    let text = |n: usize| format!("a != {n}");
+    let mut added = 0;
+    let refused = loop {
+        let filter = filter(&text(added));
+        match filters.may_add(of(added, 7), &filter) {
+            Ok(()) => filters.add(SubKey::new(added), of(added, 7), filter),
+            Err(error) => break error,
+        }
+        added += 1;
+    };
+    assert_eq!(refused.code(), ErrorCode::FilterTooComplex);
+    assert_eq!(added, 1024);
+    // One that is there costs nothing further, and there is room in another place.
+    filters.may_add(of(2000, 7), &filter(&text(3))).unwrap();
+    filters.may_add(of(2000, 8), &filter(&text(added))).unwrap();
+    for n in 0..added {
+        filters.remove(SubKey::new(n), of(n, 7));
+    }
+    assert_eq!((filters.bytes, filters.index_bytes), (0, 0));
+}
+
+/// A batch of one record for each of these prices.
+fn batch(prices: &[i64]) -> airmail_model::Checked<airmail_model::Batch> {
+    use airmail_model::batch::{AttributeValue, BatchTarget};
+    use airmail_model::{BatchEncoder, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName};
+    let mut encoder = BatchEncoder::new(NamespaceId(0));
+    for price in prices {
+        let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
+        let message = Message::new(topic, "x").attribute("a", AttributeValue::Integer(*price));
+        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    }
+    encoder.finish(&BatchTarget {
+        log: LogId::SYSTEM,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_number_of_filters_comes_and_goes_those_are_found_that_match(
+        steps in proptest::collection::vec((0_usize..90, proptest::bool::weighted(0.7)), 1..200),
+        prices in proptest::collection::vec(0_i64..20, 1..4),
+    ) {
+        let mut filters = Filters::default();
+        let mut known = BTreeMap::new();
+        let text = |n: usize| match n % 3 {
+            0 => format!("a < {}", n / 4),
+            1 => format!("a = {}", n / 4),
+            _ => format!("a != {}", n / 4),
+        };
+        let batch = batch(&prices);
+        for (n, comes) in steps {
+            let (sub, at) = (SubKey::new(n), of(n, 7));
+            if comes && !known.contains_key(&sub) {
+                let filter = filter(&text(n));
+                filters.may_add(at, &filter).unwrap();
+                filters.add(sub, at, Arc::clone(&filter));
+                known.insert(sub, filter);
+            } else if !comes && known.remove(&sub).is_some() {
+                filters.remove(sub, at);
+            }
+            while filters.tend(1_000) {}
+            for record in batch.iter() {
+                let (mut looked, mut found) = (Looked::default(), Vec::new());
+                let mut units = u32::MAX;
+                while !filters.look(
+                    at.1,
+                    &record,
+                    (&mut looked, &mut units),
+                    #[cfg(feature = "sabotage")]
+                    None,
+                ) {}
+                while let taken @ [_, ..] = looked.take(7) {
+                    found.extend_from_slice(taken);
+                }
+                for (sub, filter) in &known {
+                    let key = filters.of(*sub).unwrap();
+                    proptest::prop_assert_eq!(found.contains(&key), filter.matches(&record));
+                }
+                let different: BTreeSet<_> = known.keys().filter_map(|sub| filters.of(*sub)).collect();
+                proptest::prop_assert!(found.iter().all(|key| different.contains(key)));
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::super::Gateway;
 use super::super::log::LogState;
 use super::super::reading_turns::ReadingTurns;
 use super::transcripts::Driver;
+use crate::gateway::tail_lane::Pace;
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::transcript::{self, LOG, complaint};
@@ -86,9 +87,13 @@ fn a_broken_state_of_a_subscription_is_complained_of_under_its_name() {
         }),
         ("one_state", |g| {
             let log = log(g);
-            g.logs[log].tail.live += 1;
+            g.logs[log].tail.of_mut(Pace::AtOnce).live += 1;
             let session = session(g, 1);
-            let range = g.logs[log].tail.ranges.get_mut(&session);
+            let range = g.logs[log]
+                .tail
+                .of_mut(Pace::AtOnce)
+                .ranges
+                .get_mut(&session);
             range.expect("live").live += 1;
         }),
         ("one_state", |g| {
@@ -135,12 +140,25 @@ fn a_broken_state_of_a_tail_is_complained_of_under_its_name() {
     complained(&[
         ("waiting", |g| {
             let log = log(g);
-            let (_, one) = g.logs[log].tail.waiting.pop_first().expect("waits");
-            g.logs[log].tail.waiting.insert((Sequence(77), one));
+            let (_, one) = g.logs[log]
+                .tail
+                .of_mut(Pace::AtOnce)
+                .waiting
+                .pop_first()
+                .expect("waits");
+            g.logs[log]
+                .tail
+                .of_mut(Pace::AtOnce)
+                .waiting
+                .insert((Sequence(77), one));
         }),
         ("waiting", |g| {
             let (log, one) = (log(g), first_behind(g));
-            g.logs[log].tail.waiting.insert((Sequence(99), one));
+            g.logs[log]
+                .tail
+                .of_mut(Pace::AtOnce)
+                .waiting
+                .insert((Sequence(99), one));
         }),
         ("wanted", |g| {
             let log = log(g);
@@ -156,12 +174,17 @@ fn a_broken_state_of_a_tail_is_complained_of_under_its_name() {
         }),
         ("ranges", |g| {
             let (log, one) = (log(g), session(g, 1));
-            let range = g.logs[log].tail.ranges.get_mut(&one).expect("live");
+            let range = g.logs[log]
+                .tail
+                .of_mut(Pace::AtOnce)
+                .ranges
+                .get_mut(&one)
+                .expect("live");
             range.next = Sequence(99);
         }),
         ("ranges", |g| {
             let (log, one) = (log(g), session(g, 1));
-            g.logs[log].tail.ranges.remove(&one);
+            g.logs[log].tail.of_mut(Pace::AtOnce).ranges.remove(&one);
         }),
         ("ranges", |g| {
             let one = session(g, 1);

@@ -5,6 +5,7 @@ use super::super::GatewayEffects;
 use super::super::behind::{Begin, BehindState};
 use super::transcripts::Driver;
 use crate::gateway::scope::Scope;
+use crate::gateway::tail_subscriptions::ListKey;
 use crate::keys::{BehindKey, LogKey, SubKey};
 use crate::link::{Answer, FromTower};
 use crate::transcript::{LOG, NAMESPACE, NEXT, read_stored};
@@ -182,7 +183,9 @@ fn one_place_in_its_topics_list_serves_both_lanes_each_with_a_range_of_its_own()
     let gateway = &lanes.0.gateway;
     let tail = &gateway.logs.tails[gateway.subs[lanes.sub()].tail()];
     let topic = TopicName::hash_of(NAMESPACE, "a");
-    assert_eq!(tail.listed(&gateway.subs, Scope::Topic(topic)).count(), 1);
+    let (scope, filter) = (Scope::Topic(topic), None);
+    let list = ListKey { scope, filter };
+    assert_eq!(tail.listed(&gateway.subs, list).count(), 1);
     assert_eq!(lanes.batch(HIGH, "8 a"), ["delivery in high (7, 8]"]);
     assert_eq!(lanes.batch(LOG, "5 a"), ["delivery in normal (4, 5]"]);
     assert_eq!(lanes.batch(HIGH, "9 b"), [""; 0]);

@@ -1,0 +1,195 @@
+//! Batches and filters: which records of a batch whose turn it is match whose filters, in bounded work.
+//!
+//! Records are held against the filters at their topics, and at the selections of the log; a record that very many match is gone
+//! on with in the next turn. What was found is kept by filter, and then by who is to be given it.
+
+use super::Gateway;
+use super::matching_turns::{BatchTurn, MatchedAt, Recipient};
+use super::scope::{FilteredPlace, Scope};
+use super::tail_subscriptions::{ListKey, Tail};
+use crate::keys::{LogKey, SelectorKey, SubKey};
+use airmail_log::Stored;
+use airmail_model::TopicHash;
+use airmail_model::batch::Record;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Units of work that it takes to keep what was found for a filter, or for a subscription, about.
+const FOUND_UNITS: u32 = 4;
+
+/// Those of a log who have filters, as far as a batch may concern them.
+struct Filtered {
+    /// Topics of the batch, by place: whether somebody has a filter there.
+    topics: Vec<bool>,
+    /// Selectors of selections with filters, and the places of the topics that each selects.
+    selecting: BTreeMap<SelectorKey, Vec<bool>>,
+}
+
+impl Filtered {
+    /// Number of the subscriptions whose filters a record of this topic, at this place, is held against.
+    fn asked(&self, tail: &Tail, (place, topic): (u16, TopicHash)) -> u64 {
+        let selecting = self.selecting.iter();
+        let selecting = selecting.filter(|(_, topics)| topics[usize::from(place)]);
+        let selecting = selecting.map(|(selector, _)| tail.filtered_selecting(*selector));
+        let of_topic = tail.filtered_of(Scope::Topic(topic));
+        (of_topic + selecting.sum::<usize>()) as u64
+    }
+}
+
+impl Gateway {
+    /// Those of a log who have filters, as far as a batch may concern them.
+    fn filtered(&self, key: LogKey, stored: &Stored) -> Filtered {
+        let lane = self.logs.lane(key);
+        let namespace = self.logs[key].id.namespace;
+        let topics = stored.batch.topic_hashes();
+        let topics: Vec<bool> = topics
+            .map(|topic| lane.tail.filtered_of(Scope::Topic(topic)) > 0)
+            .collect();
+        let mut selecting: BTreeMap<SelectorKey, Vec<bool>> = BTreeMap::new();
+        if lane.tail.filtered_logs().is_some() {
+            for (place, topic) in stored.batch.topics().enumerate() {
+                for selector in self.subs.selectors.selecting(namespace, topic.name) {
+                    if lane.tail.filtered_selecting(selector) > 0 {
+                        let of = selecting.entry(selector);
+                        of.or_insert_with(|| vec![false; topics.len()])[place] = true;
+                    }
+                }
+            }
+        }
+        Filtered { topics, selecting }
+    }
+
+    /// Whether what was found of a batch is to be handed over: all was, or much; of a record all or nothing.
+    pub(super) fn is_sought(&self, key: LogKey, batch: &BatchTurn) -> bool {
+        let is_within = batch.is_at_selections || self.logs[key].tail.turns.looked.is_begun();
+        let is_much = batch.entries >= self.config.matching_found;
+        batch.is_found() || is_much && !is_within
+    }
+
+    /// Holds records against the filters, until all are, much was found, or no work is left.
+    pub(super) fn seek(&mut self, key: LogKey, batch: &mut BatchTurn) {
+        let filtered = self.filtered(key, &batch.stored);
+        let records = batch.stored.batch.clone();
+        let topics: SmallVec<[_; 8]> = records.topic_hashes().collect();
+        while !self.is_sought(key, batch) && self.live.work.units > 0 {
+            let record = records.record(batch.record);
+            let at = usize::from(record.topic);
+            let tail = self.logs.lane(key).tail;
+            let is_selected = || filtered.selecting.values().any(|topics| topics[at]);
+            let (matched_at, held_at) = if batch.is_at_selections {
+                let logs = tail.filtered_logs().filter(|_| is_selected());
+                (MatchedAt::Selections, logs.map(FilteredPlace::Logs))
+            } else {
+                let topic = filtered.topics[at].then_some(topics[at]);
+                let at = MatchedAt::Topic(record.topic);
+                (at, topic.map(FilteredPlace::Topic))
+            };
+            let is_over = held_at
+                .is_none_or(|held_at| self.seek_record(key, batch, &record, (matched_at, held_at)));
+            if is_over {
+                if !batch.is_at_selections {
+                    let tail = self.logs.lane(key).tail;
+                    batch.asked += filtered.asked(tail, (record.topic, topics[at]));
+                }
+                self.live.work.spend(1);
+                self.logs[key].tail.turns.looked.end();
+                batch.record += u16::from(batch.is_at_selections);
+                batch.is_at_selections = !batch.is_at_selections;
+            }
+        }
+    }
+
+    /// Holds a record against the filters at a place, as far as there is work left; whether that is done.
+    fn seek_record(
+        &mut self,
+        key: LogKey,
+        batch: &mut BatchTurn,
+        record: &Record<'_>,
+        (matched_at, held_at): (MatchedAt, FilteredPlace),
+    ) -> bool {
+        let (looked, units) = (
+            &mut self.logs[key].tail.turns.looked,
+            &mut self.live.work.units,
+        );
+        if !looked.is_done() {
+            let is_done = self.subs.filters.look(
+                held_at,
+                record,
+                (looked, units),
+                #[cfg(feature = "sabotage")]
+                self.config.bug,
+            );
+            if !is_done {
+                return false;
+            }
+        }
+        let most = usize::try_from(*units / FOUND_UNITS + 1).unwrap_or(usize::MAX);
+        let taken = looked.take(most);
+        for filter in taken {
+            let found = batch.found.entry((matched_at, *filter)).or_default();
+            // It may have been begun anew, with other filters.
+            if found.last() != Some(&batch.record) {
+                found.push(batch.record);
+                batch.entries += 1;
+            }
+        }
+        let used = u32::try_from(taken.len()).unwrap_or(u32::MAX);
+        *units = units.saturating_sub(used.saturating_mul(FOUND_UNITS));
+        taken.len() < most
+    }
+
+    /// Finds who is to be given what was found, as far as there is work left.
+    pub(super) fn find_recipients(&mut self, key: LogKey, batch: &mut BatchTurn) {
+        let filtered = self.filtered(key, &batch.stored);
+        let records = &batch.stored.batch;
+        let topics: SmallVec<[_; 8]> = records.topic_hashes().collect();
+        let lane = self.logs.lane(key);
+        let recipients = &mut batch.recipients;
+        let mut add = |sub: SubKey, filter, places: &Arc<[u16]>| {
+            let of = &self.subs[sub];
+            batch.given += places.len() as u64;
+            let recipient = Recipient {
+                id: of.id,
+                generation: of.generation,
+                filter,
+                places: Arc::clone(places),
+            };
+            recipients.insert((of.session, sub), recipient);
+        };
+        while self.live.work.units > 0 {
+            let Some(((matched_at, filter), places)) = batch.found.pop_first() else {
+                // Input: nothing is left of what was found.
+                return;
+            };
+            let mut count = 1;
+            match matched_at {
+                MatchedAt::Topic(place) => {
+                    let places: Arc<[u16]> = places.into();
+                    let list = ListKey {
+                        scope: Scope::Topic(topics[usize::from(place)]),
+                        filter: Some(filter),
+                    };
+                    for sub in lane.subscribers(&self.subs, list) {
+                        add(sub, filter, &places);
+                        count += 1;
+                    }
+                }
+                MatchedAt::Selections => {
+                    for (selector, selected) in &filtered.selecting {
+                        let is_selected =
+                            |place: &u16| selected[usize::from(records.head(*place).1)];
+                        let mine = places.iter().copied().filter(|place| is_selected(place));
+                        let mine: Arc<[u16]> = mine.collect();
+                        let those = lane.selecting_filtered(&self.subs, *selector, filter);
+                        for sub in those.filter(|_| !mine.is_empty()) {
+                            add(sub, filter, &mine);
+                            count += 1;
+                        }
+                    }
+                }
+            }
+            self.live.work.spend(count * FOUND_UNITS);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Turns in which what the tower gives of a log is held against the filters of those who are live there.
+//!
+//! A batch may have thousands of records, and a place thousands of filters, so nobody else waits until all are held against
+//! each other: a turn has so many units of work, and the next one goes on, even within a batch. What comes meanwhile waits
+//! here, in order, as far as there is room; where there is none, those with filters are read for instead, each by itself.
+//!
+//! A batch is served in pieces. Records are held against the filters until all have been, or so much was found that it is to be
+//! handed over before more is sought; then each session is given its part of the piece, and the next piece begins.
+
+use super::filters::{FilterKey, Looked};
+use crate::keys::{SessionKey, SubKey};
+use airmail_log::Stored;
+use airmail_model::frame::{GapReason, Generation, SubscriptionId};
+use airmail_model::{Extent, Sequence};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Something that the tower has given, and that waits for its turn.
+#[derive(Clone, Debug)]
+pub(super) enum Turn {
+    Batch(Stored),
+    Gap(Extent, GapReason),
+}
+
+impl Turn {
+    fn bytes(&self) -> usize {
+        match self {
+            Turn::Batch(stored) => stored.batch.bytes().len(),
+            Turn::Gap(..) => size_of::<Turn>(),
+        }
+    }
+}
+
+/// Where a filter is held against a record: at its topic, by the topic's place in the batch; or at the selections of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum MatchedAt {
+    Topic(u16),
+    Selections,
+}
+
+/// Places of the records that filters match, ascending.
+pub(super) type Found = BTreeMap<(MatchedAt, FilterKey), Vec<u16>>;
+
+/// A subscription that is to be given something of a piece. It may end, and its keys be used again, before that.
+#[derive(Clone, Debug)]
+pub(super) struct Recipient {
+    pub(super) id: SubscriptionId,
+    pub(super) generation: Generation,
+    /// The filter that it had.
+    pub(super) filter: FilterKey,
+    /// Places of the records that are for it.
+    pub(super) places: Arc<[u16]>,
+}
+
+/// A batch whose turn it is.
+#[derive(Debug)]
+pub(super) struct BatchTurn {
+    pub(super) stored: Stored,
+    /// The first number of the piece.
+    pub(super) from: Sequence,
+    /// Place of the first record that was not yet held against the filters everywhere.
+    pub(super) record: u16,
+    /// Where it is held against them: at its topic first, then at the selections.
+    pub(super) is_at_selections: bool,
+    pub(super) found: Found,
+    /// Entries in `found`.
+    pub(super) entries: usize,
+    /// Records and subscriptions that were held against each other in the piece.
+    pub(super) asked: u64,
+    /// Those that match.
+    pub(super) given: u64,
+    /// Those of the piece who were not yet served, as far as they are known: all, once nothing of what was found is left.
+    pub(super) recipients: BTreeMap<(SessionKey, SubKey), Recipient>,
+}
+
+impl BatchTurn {
+    /// Begins with a batch, of which whoever is there has been given nothing before `from`.
+    pub(super) fn new(stored: Stored, from: Sequence) -> BatchTurn {
+        BatchTurn {
+            stored,
+            from,
+            record: 0,
+            is_at_selections: false,
+            found: Found::new(),
+            entries: 0,
+            asked: 0,
+            given: 0,
+            recipients: BTreeMap::new(),
+        }
+    }
+
+    /// Whether all records were held against the filters.
+    pub(super) fn is_found(&self) -> bool {
+        self.record == self.stored.batch.records()
+    }
+
+    /// The first number behind the piece, whose records were all held against the filters.
+    pub(super) fn piece_end(&self) -> Sequence {
+        if self.is_found() {
+            return self.stored.extent.next();
+        }
+        let (index, _) = self.stored.batch.head(self.record);
+        self.stored.base.plus(index.into())
+    }
+
+    /// Records and subscriptions of the piece that do not match.
+    pub(super) fn unmatched(&self) -> u64 {
+        self.asked.saturating_sub(self.given)
+    }
+
+    /// Begins the next piece.
+    pub(super) fn begin_piece(&mut self) {
+        self.from = self.piece_end();
+        self.entries = 0;
+        self.asked = 0;
+        self.given = 0;
+        self.found.clear();
+    }
+}
+
+/// Turns of a log. See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct MatchingTurns {
+    waiting: VecDeque<Turn>,
+    /// Memory of those that wait.
+    bytes: usize,
+    /// The first that waits, if it is a batch and has its turn.
+    pub(super) batch: Option<BatchTurn>,
+    /// The look at the batch's record.
+    pub(super) looked: Looked,
+}
+
+impl MatchingTurns {
+    /// Whether nothing waits.
+    pub(super) fn is_done(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The first number of the piece that is handed over; `None` while no batch has its turn.
+    pub(super) fn begun(&self) -> Option<Sequence> {
+        self.batch.as_ref().map(|batch| batch.from)
+    }
+
+    /// Memory of all that waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Puts something at the end.
+    pub(super) fn push(&mut self, turn: Turn) {
+        self.bytes += turn.bytes();
+        self.waiting.push_back(turn);
+    }
+
+    /// The first that waits. It waits until it is said to be done.
+    pub(super) fn first(&self) -> Option<&Turn> {
+        self.waiting.front()
+    }
+
+    /// The first that waits has been given to everyone, or forgotten.
+    pub(super) fn first_is_done(&mut self) {
+        self.batch = None;
+        self.looked.end();
+        if let Some(turn) = self.waiting.pop_front() {
+            self.bytes -= turn.bytes();
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = MatchingTurns::default();
+    }
+}
