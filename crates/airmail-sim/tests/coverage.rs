@@ -48,7 +48,7 @@ fn everything_that_can_happen_between_shards_happens() {
 
 #[test]
 fn everything_that_can_happen_on_kafka_happens() {
-    assert_eq!(holes(Stage::Kafka, Place::Kafka, 100), [""; 0]);
+    assert_eq!(holes(Stage::Kafka, Place::Kafka, 300), [""; 0]);
 }
 
 #[test]

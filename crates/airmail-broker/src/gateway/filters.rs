@@ -98,21 +98,19 @@ impl Filters {
             Err(error.value(value).limit(limit))
         };
         let known = self.by_filter.get(filter).copied();
-        if let Some(of_place) = self.of_place.get_mut(&place) {
-            match of_place.may_add(known, filter) {
-                Ok(()) => {}
-                Err(TooComplex::Bytes(bytes, limit)) => {
-                    return too_complex(bytes, format!("{limit} bytes of filters at a topic"));
-                }
-                Err(TooComplex::Residual(limit)) => {
-                    let what = "filters at a topic that no value has to be looked up for";
-                    return too_complex(limit + 1, format!("{limit} {what}"));
-                }
-                Err(TooComplex::Names) => {
-                    let limit = usize::from(u16::MAX);
-                    let what = "names of attributes in the filters at a topic";
-                    return too_complex(limit + 1, format!("{limit} {what}"));
-                }
+        match self.at(place, |of_place| of_place.may_add(known, filter)) {
+            None | Some(Ok(())) => {}
+            Some(Err(TooComplex::Bytes(bytes, limit))) => {
+                return too_complex(bytes, format!("{limit} bytes of filters at a topic"));
+            }
+            Some(Err(TooComplex::Residual(limit))) => {
+                let what = "filters at a topic that no value has to be looked up for";
+                return too_complex(limit + 1, format!("{limit} {what}"));
+            }
+            Some(Err(TooComplex::Names)) => {
+                let limit = usize::from(u16::MAX);
+                let what = "names of attributes in the filters at a topic";
+                return too_complex(limit + 1, format!("{limit} {what}"));
             }
         }
         if self.index_bytes > INDEX_BYTES_MAX {
@@ -157,10 +155,10 @@ impl Filters {
         self.of_stream.insert((session, place), sub);
         let kept = &self.kept;
         let of_place = self.of_place.entry(place).or_default();
-        self.index_bytes -= of_place.bytes();
+        let before = of_place.bytes();
         let get = |key| kept.get(&key).map(|kept| &*kept.filter);
         of_place.add(key, get, self.few.0);
-        self.index_bytes += of_place.bytes();
+        self.index_bytes = self.index_bytes + of_place.bytes() - before;
         self.untended.insert(place);
     }
 
@@ -171,14 +169,15 @@ impl Filters {
             return;
         };
         self.of_stream.remove(&(session, place));
-        if let Some(of_place) = self.of_place.get_mut(&place) {
-            self.index_bytes -= of_place.bytes();
-            of_place.remove(key, self.few.0);
-            self.index_bytes += of_place.bytes();
+        let few = self.few.0;
+        let is_empty = self.at(place, |of_place| {
+            of_place.remove(key, few);
+            of_place.is_empty()
+        });
+        if is_empty == Some(true) {
+            self.of_place.remove(&place);
+        } else {
             self.untended.insert(place);
-            if of_place.is_empty() {
-                self.of_place.remove(&place);
-            }
         }
         let Entry::Occupied(mut kept) = self.kept.entry(key) else {
             bug!("{key:?} is of {sub:?}, and is not kept");
@@ -228,16 +227,32 @@ impl Filters {
         is_done
     }
 
+    /// Does something with the filters at a place, if there are any, and takes note of how much memory they have then.
+    fn at<T>(
+        &mut self,
+        place: FilteredPlace,
+        change: impl FnOnce(&mut FiltersAt) -> T,
+    ) -> Option<T> {
+        let of_place = self.of_place.get_mut(&place)?;
+        let before = of_place.bytes();
+        let result = change(of_place);
+        self.index_bytes = self.index_bytes + of_place.bytes() - before;
+        Some(result)
+    }
+
+    /// Memory of the indexes, counted anew.
+    #[cfg(test)]
+    fn count_index_bytes(&self) -> usize {
+        self.of_place.values().map(FiltersAt::bytes).sum()
+    }
+
     /// Looks after indexes, as far as the units go. Whether there is more to do.
     pub(super) fn tend(&mut self, units: u32) -> bool {
         while let Some(place) = self.untended.pop_first() {
-            let Some(of_place) = self.of_place.get_mut(&place) else {
+            let Some(is_unfinished) = self.at(place, |of_place| of_place.tend(units)) else {
                 // Input: filters that have been given up.
                 continue;
             };
-            self.index_bytes -= of_place.bytes();
-            let is_unfinished = of_place.tend(units);
-            self.index_bytes += of_place.bytes();
             if is_unfinished {
                 self.untended.insert(place);
                 return true;

@@ -114,12 +114,14 @@ proptest::proptest! {
             if comes && !known.contains_key(&sub) {
                 let filter = filter(&text(n));
                 filters.may_add(at, &filter).unwrap();
+                proptest::prop_assert_eq!(filters.index_bytes, filters.count_index_bytes());
                 filters.add(sub, at, Arc::clone(&filter));
                 known.insert(sub, filter);
             } else if !comes && known.remove(&sub).is_some() {
                 filters.remove(sub, at);
             }
             while filters.tend(1_000) {}
+            proptest::prop_assert_eq!(filters.index_bytes, filters.count_index_bytes());
             for record in batch.iter() {
                 let (mut looked, mut found) = (Looked::default(), Vec::new());
                 let mut units = u32::MAX;
