@@ -47,8 +47,8 @@ pub struct ShardConfig {
     /// Filters at a topic that are held against a message one after the other, at most; where there are more, an index finds
     /// those that match. Default 32.
     pub filters_few: usize,
-    /// Work that is done in a step to hold what has come against filters, in units; one is to hold one record against one
-    /// filter. More is done in the next. Default 2^16.
+    /// Work that is done in a step to hold what has come against filters, in units; one is a step of an index, some 30 ns.
+    /// More is done in the next. Default 2^16.
     pub matching_units: u32,
     /// Places of records that filters match, each for one filter, which are found before they are handed over. Default 2^20.
     pub matching_found: usize,

@@ -13,7 +13,6 @@ use airmail_model::batch::Record;
 use airmail_model::frame::{Delivered, Expired, Reply};
 use airmail_model::verdict::{ClockReading, Roles, Verdict, judge};
 use airmail_model::{AppendTime, Batch, Sequence};
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A time for what does not expire.
@@ -152,9 +151,7 @@ impl Gateway {
         for (topic, sub) in subs {
             if let Some(of_topic) = left_out.of_topic(topic) {
                 self.stats.forbidden += of_topic.forbidden;
-                let expired = of_topic.expired.iter().map(|(_, number)| *number);
-                let expired: SmallVec<[Sequence; 8]> = expired.collect();
-                self.tell_expired(sub, log, &expired, out);
+                self.tell_expired(sub, log, &of_topic.expired, out);
             }
         }
     }

@@ -18,6 +18,8 @@ const KEPT: usize = 32;
 pub(super) struct LeftOut {
     /// Whether each record is left out, by place in its table; empty if none is.
     pub(super) places: Vec<bool>,
+    /// Those that have expired: places in the table, ascending, and numbers.
+    expired: Vec<(u16, Sequence)>,
     /// Those that are, by their topics' places.
     by_topic: BTreeMap<u16, LeftOutOfTopic>,
 }
@@ -25,8 +27,8 @@ pub(super) struct LeftOut {
 /// Records of one topic that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOutOfTopic {
-    /// Those that have expired: places in the table, and numbers.
-    pub(super) expired: Vec<(u16, Sequence)>,
+    /// Numbers of those that have expired.
+    pub(super) expired: Vec<Sequence>,
     /// Number of those that are for others.
     pub(super) forbidden: u64,
 }
@@ -45,12 +47,17 @@ impl LeftOut {
     /// Those of some records, whose places ascend: how many are for others, and the numbers of those that have expired.
     pub(super) fn among(&self, places: &[u16]) -> (u64, Vec<Sequence>) {
         let is_out = |place: &&u16| self.places.get(usize::from(**place)) == Some(&true);
-        let out = places.iter().filter(is_out).count();
-        let expired = self.by_topic.values().flat_map(|of| &of.expired);
-        let mine = expired.filter(|(place, _)| places.binary_search(place).is_ok());
-        let mut expired: Vec<Sequence> = mine.map(|(_, number)| *number).collect();
-        expired.sort_unstable();
-        ((out - expired.len()) as u64, expired)
+        let (mut forbidden, mut expired) = (0, Vec::new());
+        for place in places.iter().filter(is_out) {
+            match self
+                .expired
+                .binary_search_by_key(place, |(place, _)| *place)
+            {
+                Ok(at) => expired.push(self.expired[at].1),
+                Err(_) => forbidden += 1,
+            }
+        }
+        (forbidden, expired)
     }
 
     /// Leaves a record out, of a batch of so many.
@@ -162,7 +169,8 @@ impl JudgedBatch {
             // Nobody learns of the expiry of what it may not know of.
             if !forbidden[usize::from(record.place)] {
                 let of_topic = left_out.leave_out(*record, self.records);
-                of_topic.expired.push((record.place, *number));
+                of_topic.expired.push(*number);
+                left_out.expired.push((record.place, *number));
             }
         }
         left_out

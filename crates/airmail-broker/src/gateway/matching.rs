@@ -6,12 +6,11 @@
 use super::Gateway;
 use super::matching_turns::{BatchTurn, MatchedAt, Recipient};
 use super::scope::{FilteredPlace, Scope};
-use super::tail_subscriptions::{ListKey, Tail};
+use super::tail_subscriptions::ListKey;
 use crate::keys::{LogKey, SelectorKey, SubKey};
 use airmail_log::Stored;
 use airmail_model::TopicHash;
 use airmail_model::batch::Record;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,39 +19,43 @@ const FOUND_UNITS: u32 = 4;
 
 /// Those of a log who have filters, as far as a batch may concern them.
 struct Filtered {
-    /// Topics of the batch, by place: whether somebody has a filter there.
-    topics: Vec<bool>,
+    /// By place of a topic in the batch.
+    topics: Vec<FilteredTopic>,
     /// Selectors of selections with filters, and the places of the topics that each selects.
     selecting: BTreeMap<SelectorKey, Vec<bool>>,
 }
 
-impl Filtered {
-    /// Number of the subscriptions whose filters a record of this topic, at this place, is held against.
-    fn asked(&self, tail: &Tail, (place, topic): (u16, TopicHash)) -> u64 {
-        let selecting = self.selecting.iter();
-        let selecting = selecting.filter(|(_, topics)| topics[usize::from(place)]);
-        let selecting = selecting.map(|(selector, _)| tail.filtered_selecting(*selector));
-        let of_topic = tail.filtered_of(Scope::Topic(topic));
-        (of_topic + selecting.sum::<usize>()) as u64
-    }
+/// Those who have filters at a topic of a batch.
+#[derive(Clone, Copy, Default)]
+struct FilteredTopic {
+    hash: TopicHash,
+    /// Number of subscriptions to it.
+    subscribed: usize,
+    /// Number of selections that select it.
+    selected: usize,
 }
 
 impl Gateway {
     /// Those of a log who have filters, as far as a batch may concern them.
     fn filtered(&self, key: LogKey, stored: &Stored) -> Filtered {
-        let lane = self.logs.lane(key);
+        let tail = self.logs.lane(key).tail;
         let namespace = self.logs[key].id.namespace;
-        let topics = stored.batch.topic_hashes();
-        let topics: Vec<bool> = topics
-            .map(|topic| lane.tail.filtered_of(Scope::Topic(topic)) > 0)
-            .collect();
+        let topics = stored.batch.topic_hashes().map(|hash| FilteredTopic {
+            hash,
+            subscribed: tail.filtered_of(Scope::Topic(hash)),
+            selected: 0,
+        });
+        let mut topics: Vec<FilteredTopic> = topics.collect();
         let mut selecting: BTreeMap<SelectorKey, Vec<bool>> = BTreeMap::new();
-        if lane.tail.filtered_logs().is_some() {
+        if tail.filtered_logs().is_some() {
+            let count = topics.len();
             for (place, topic) in stored.batch.topics().enumerate() {
                 for selector in self.subs.selectors.selecting(namespace, topic.name) {
-                    if lane.tail.filtered_selecting(selector) > 0 {
+                    let selections = tail.filtered_selecting(selector);
+                    if selections > 0 {
+                        topics[place].selected += selections;
                         let of = selecting.entry(selector);
-                        of.or_insert_with(|| vec![false; topics.len()])[place] = true;
+                        of.or_insert_with(|| vec![false; count])[place] = true;
                     }
                 }
             }
@@ -71,26 +74,23 @@ impl Gateway {
     pub(super) fn seek(&mut self, key: LogKey, batch: &mut BatchTurn) {
         let filtered = self.filtered(key, &batch.stored);
         let records = batch.stored.batch.clone();
-        let topics: SmallVec<[_; 8]> = records.topic_hashes().collect();
         while !self.is_sought(key, batch) && self.live.work.units > 0 {
             let record = records.record(batch.record);
-            let at = usize::from(record.topic);
-            let tail = self.logs.lane(key).tail;
-            let is_selected = || filtered.selecting.values().any(|topics| topics[at]);
+            let topic = filtered.topics[usize::from(record.topic)];
             let (matched_at, held_at) = if batch.is_at_selections {
-                let logs = tail.filtered_logs().filter(|_| is_selected());
+                let logs = self.logs.lane(key).tail.filtered_logs();
+                let logs = logs.filter(|_| topic.selected > 0);
                 (MatchedAt::Selections, logs.map(FilteredPlace::Logs))
             } else {
-                let topic = filtered.topics[at].then_some(topics[at]);
+                let of = (topic.subscribed > 0).then_some(topic.hash);
                 let at = MatchedAt::Topic(record.topic);
-                (at, topic.map(FilteredPlace::Topic))
+                (at, of.map(FilteredPlace::Topic))
             };
             let is_over = held_at
                 .is_none_or(|held_at| self.seek_record(key, batch, &record, (matched_at, held_at)));
             if is_over {
                 if !batch.is_at_selections {
-                    let tail = self.logs.lane(key).tail;
-                    batch.asked += filtered.asked(tail, (record.topic, topics[at]));
+                    batch.asked += (topic.subscribed + topic.selected) as u64;
                 }
                 self.live.work.spend(1);
                 self.logs[key].tail.turns.looked.end();
@@ -143,7 +143,6 @@ impl Gateway {
     pub(super) fn find_recipients(&mut self, key: LogKey, batch: &mut BatchTurn) {
         let filtered = self.filtered(key, &batch.stored);
         let records = &batch.stored.batch;
-        let topics: SmallVec<[_; 8]> = records.topic_hashes().collect();
         let lane = self.logs.lane(key);
         let recipients = &mut batch.recipients;
         let mut add = |sub: SubKey, filter, places: &Arc<[u16]>| {
@@ -167,7 +166,7 @@ impl Gateway {
                 MatchedAt::Topic(place) => {
                     let places: Arc<[u16]> = places.into();
                     let list = ListKey {
-                        scope: Scope::Topic(topics[usize::from(place)]),
+                        scope: Scope::Topic(filtered.topics[usize::from(place)].hash),
                         filter: Some(filter),
                     };
                     for sub in lane.subscribers(&self.subs, list) {
@@ -177,6 +176,7 @@ impl Gateway {
                 }
                 MatchedAt::Selections => {
                     for (selector, selected) in &filtered.selecting {
+                        count += 1;
                         let is_selected =
                             |place: &u16| selected[usize::from(records.head(*place).1)];
                         let mine = places.iter().copied().filter(|place| is_selected(place));

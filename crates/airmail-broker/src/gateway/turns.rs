@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Units of work that it takes to give a session its part of a piece, about: one is to hold a filter against a record.
+/// Units of work that it takes to give a session its part of a piece, about: one is a step of an index of filters.
 const DELIVERY_UNITS: u32 = 32;
 
 /// Work that is left in a turn of the gateway, and the logs that have to wait for the next.
@@ -21,12 +21,22 @@ pub(super) struct Work {
     pub(super) units: u32,
     /// Logs with something that has not had its turn.
     pub(super) logs: BTreeSet<LogKey>,
+    /// The log that had the last turn: the next one is that of the log after it.
+    last: Option<LogKey>,
 }
 
 impl Work {
     /// Uses up units, or all that are left.
     pub(super) fn spend(&mut self, units: u32) {
         self.units = self.units.saturating_sub(units);
+    }
+
+    /// Takes out the logs with something that waits, in the order in which they have their turns.
+    fn take_logs(&mut self) -> Vec<LogKey> {
+        let logs = std::mem::take(&mut self.logs).into_iter();
+        let (before, after): (Vec<LogKey>, Vec<LogKey>) =
+            logs.partition(|log| Some(*log) <= self.last);
+        after.into_iter().chain(before).collect()
     }
 }
 
@@ -55,10 +65,13 @@ impl Gateway {
             return;
         }
         self.live.work.units = self.config.matching_units;
-        for key in std::mem::take(&mut self.live.work.logs) {
+        for key in self.live.work.take_logs() {
             if self.logs.get_mut(key).is_none() {
                 // Input: a log that was deleted meanwhile.
                 continue;
+            }
+            if self.live.work.units > 0 {
+                self.live.work.last = Some(key);
             }
             if !self.take_turns_of(key, out) {
                 self.live.work.logs.insert(key);
@@ -318,5 +331,25 @@ impl Gateway {
     /// Pace at which a subscription is served at a tail.
     pub(super) fn pace(&self, sub: SubKey) -> Pace {
         self.sessions[self.subs[sub].session].pace()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_after_the_one_that_had_the_last_turn_has_the_next() {
+        let mut work = Work::default();
+        let logs = [0, 1, 2, 3].map(LogKey::new);
+        let mut first = Vec::new();
+        for _ in 0..5 {
+            work.logs.extend(logs);
+            let order = work.take_logs();
+            assert!(work.logs.is_empty() && order.len() == logs.len());
+            work.last = Some(order[0]);
+            first.push(order[0]);
+        }
+        assert_eq!(first, [0, 1, 2, 3, 0].map(LogKey::new));
     }
 }

@@ -12,6 +12,9 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+/// Units of work that it takes to ask a filter about a record, about: many of those of an index.
+const FILTER_UNITS: u32 = 4;
+
 /// Filters of a place, and how many subscriptions there have each.
 #[derive(Debug, Default)]
 pub(super) struct FiltersAt {
@@ -195,8 +198,8 @@ impl FiltersAt {
         let Some(index) = &mut self.index else {
             // Input: few filters, which are asked at once.
             let matches = |key: &FilterKey| get(*key).is_some_and(|filter| filter.matches(record));
-            let used = u32::try_from(self.users.len()).unwrap_or(u32::MAX);
-            *units = units.saturating_sub(used);
+            let filters = u32::try_from(self.users.len()).unwrap_or(u32::MAX);
+            *units = units.saturating_sub(filters.saturating_mul(FILTER_UNITS));
             looked
                 .found
                 .extend(self.users.keys().copied().filter(matches));

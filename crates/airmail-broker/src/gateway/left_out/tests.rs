@@ -58,11 +58,17 @@ proptest! {
             let of_topics: Vec<&LeftOutOfTopic> =
                 topics.filter_map(|topic| left_out.of_topic(topic)).collect();
             let mut told: Vec<Sequence> =
-                of_topics.iter().flat_map(|of| of.expired.iter().map(|(_, number)| *number)).collect();
+                of_topics.iter().flat_map(|of| of.expired.iter().copied()).collect();
             told.sort_unstable();
-            prop_assert_eq!(told, expired);
+            prop_assert_eq!(&told, &expired);
             let others: u64 = of_topics.iter().map(|of| of.forbidden).sum();
             prop_assert_eq!(others, forbidden);
+            let all: Vec<u16> = (0..batch.records()).collect();
+            prop_assert_eq!(left_out.among(&all), (forbidden, expired));
+            let (one, two): (Vec<u16>, Vec<u16>) = all.into_iter().partition(|place| place % 2 == 0);
+            let (one, two) = (left_out.among(&one), left_out.among(&two));
+            prop_assert_eq!(one.0 + two.0, forbidden);
+            prop_assert_eq!(one.1.len() + two.1.len(), told.len());
         }
     }
 }
