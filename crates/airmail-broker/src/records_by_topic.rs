@@ -71,23 +71,12 @@ impl RecordsByTopic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::batch::BatchTarget;
-    use airmail_model::{BatchEncoder, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName};
+    use crate::transcript::{batch_with, message};
 
     #[test]
     fn a_slice_by_places_is_the_slice_by_records() {
-        let mut encoder = BatchEncoder::new(NamespaceId(0));
-        for n in [2, 0, 1, 1, 3, 0, 2, 2, 0] {
-            let name = TopicName::new(&format!("t{n}"), &Limits::DEFAULT).unwrap();
-            let message = Message::new(name, format!("m{n}"));
-            encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-        }
-        let batch = encoder.finish(&BatchTarget {
-            log: LogId::SYSTEM,
-            epoch: MapEpoch(1),
-            producer: None,
-            producer_time: 0,
-        });
+        let topics = [2, 0, 1, 1, 3, 0, 2, 2, 0];
+        let batch = batch_with(topics.map(|n| message(&format!("t{n}"), &format!("m{n}"))));
         let places = RecordsByTopic::of(&batch);
         for topics in [&[0][..], &[3], &[0, 2], &[1, 2, 3], &[0, 1, 2, 3]] {
             let slice = batch.slice(|_, topic| topics.contains(&topic));

@@ -67,10 +67,22 @@ pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
 
 /// The same for another log, of this map.
 fn batch_of(log: LogId, epoch: MapEpoch, topics: &[&str]) -> Checked<Batch> {
-    let mut encoder = BatchEncoder::new(NAMESPACE);
-    for topic in topics {
-        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
-        let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
+    encode(log, epoch, topics.iter().map(|topic| message(topic, "")))
+}
+
+/// A batch of these messages, for the log of the transcripts.
+pub(crate) fn batch_with(messages: impl IntoIterator<Item = Message>) -> Checked<Batch> {
+    encode(LOG, MapEpoch(1), messages)
+}
+
+fn encode(
+    log: LogId,
+    epoch: MapEpoch,
+    messages: impl IntoIterator<Item = Message>,
+) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(log.namespace);
+    for message in messages {
+        let pushed = encoder.push(&message, 0, &Limits::DEFAULT);
         pushed.expect("it fits");
     }
     encoder.finish(&BatchTarget {
@@ -79,6 +91,12 @@ fn batch_of(log: LogId, epoch: MapEpoch, topics: &[&str]) -> Checked<Batch> {
         producer: None,
         producer_time: 0,
     })
+}
+
+/// A message to the topic of this name.
+pub(crate) fn message(topic: &str, payload: &str) -> Message {
+    let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
+    Message::new(topic, payload.to_owned())
 }
 
 /// Reads the topics of a batch, `a b`.

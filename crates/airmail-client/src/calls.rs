@@ -109,14 +109,14 @@ impl ClientContext {
     /// node, though there are others or was one there before, that one is lost: its address is somebody else's now.
     pub(crate) fn explain(&self, error: Error, node: &Node, status: &Status) -> Error {
         if is_of_no_node(&error) && self.nodes.are_known() {
-            let address = self.nodes.address(node);
+            let address = node.address();
             let what = format!("{address}: {}", error.found());
             return Error::new(ErrorCode::Disconnected).field("url").value(what);
         }
         if error.code() != ErrorCode::Disconnected {
             return error;
         }
-        let address = self.nodes.address(node);
+        let address = node.address();
         let cause = innermost_cause(status);
         Error::new(ErrorCode::Disconnected)
             .field("url")

@@ -9,16 +9,14 @@ use crate::api::Answer;
 use crate::context::ClientContext;
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
-use crate::named_topic::pattern;
+use crate::named_topic::AskedTopics;
 use crate::nodes::Node;
 use crate::publisher::accumulator::Accumulator;
 use crate::publisher::publish_task::{self, Shutdown};
 use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many_topics::ManyRequest;
-use crate::subscription::selection::SelectionRequest;
 use crate::topics::Topics;
-use airmail_model::selector::Selector;
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -108,7 +106,7 @@ impl Client {
     /// ```
     #[must_use = "nothing is subscribed to before it is opened"]
     pub fn subscribe(&self, topic: &str) -> SubscriptionRequest {
-        SubscriptionRequest::new(Arc::clone(&self.shared), topic)
+        self.request(AskedTopics::named(topic))
     }
 
     /// Prepares a subscription to many topics that one user reads together: much cheaper than one
@@ -159,8 +157,8 @@ impl Client {
     /// # }
     /// ```
     #[must_use = "nothing is subscribed to before it is opened"]
-    pub fn subscribe_prefix(&self, prefix: &str) -> SelectionRequest {
-        self.select(Ok(Selector::Prefix(prefix.into())))
+    pub fn subscribe_prefix(&self, prefix: &str) -> SubscriptionRequest {
+        self.request(AskedTopics::prefix(prefix))
     }
 
     /// Prepares a subscription to every topic whose name fits a pattern, also those that do not exist yet. `*` stands for any
@@ -174,8 +172,8 @@ impl Client {
     /// # }
     /// ```
     #[must_use = "nothing is subscribed to before it is opened"]
-    pub fn subscribe_pattern(&self, text: &str) -> SelectionRequest {
-        self.select(pattern(text))
+    pub fn subscribe_pattern(&self, text: &str) -> SubscriptionRequest {
+        self.request(AskedTopics::pattern(text))
     }
 
     /// Prepares a subscription to every topic of a namespace, also those that do not exist yet.
@@ -188,18 +186,18 @@ impl Client {
     /// # }
     /// ```
     #[must_use = "nothing is subscribed to before it is opened"]
-    pub fn subscribe_everything(&self) -> SelectionRequest {
-        self.select(Ok(Selector::All))
+    pub fn subscribe_everything(&self) -> SubscriptionRequest {
+        self.request(AskedTopics::everything())
     }
 
-    fn select(&self, selector: Result<Selector, Error>) -> SelectionRequest {
-        SelectionRequest::new(Arc::clone(&self.shared), selector)
+    fn request(&self, topics: AskedTopics) -> SubscriptionRequest {
+        SubscriptionRequest::new(Arc::clone(&self.shared), topics)
     }
 
     /// Prepares to read a topic's stored messages.
     #[must_use = "nothing is read before it is opened"]
     pub fn history(&self, topic: &str) -> HistoryRequest {
-        HistoryRequest::of_topic(Arc::clone(&self.shared), topic)
+        self.history_of(AskedTopics::named(topic))
     }
 
     /// Prepares to read the stored messages of every topic whose name begins with `prefix`, the oldest first.
@@ -219,24 +217,24 @@ impl Client {
     /// ```
     #[must_use = "nothing is read before it is opened"]
     pub fn history_prefix(&self, prefix: &str) -> HistoryRequest {
-        self.history_of(Ok(Selector::Prefix(prefix.into())))
+        self.history_of(AskedTopics::prefix(prefix))
     }
 
     /// Prepares to read the stored messages of every topic whose name fits a pattern, as in
     /// [`Client::subscribe_pattern`], the oldest first.
     #[must_use = "nothing is read before it is opened"]
     pub fn history_pattern(&self, text: &str) -> HistoryRequest {
-        self.history_of(pattern(text))
+        self.history_of(AskedTopics::pattern(text))
     }
 
     /// Prepares to read all stored messages of a namespace, the oldest first.
     #[must_use = "nothing is read before it is opened"]
     pub fn history_everything(&self) -> HistoryRequest {
-        self.history_of(Ok(Selector::All))
+        self.history_of(AskedTopics::everything())
     }
 
-    fn history_of(&self, selector: Result<Selector, Error>) -> HistoryRequest {
-        HistoryRequest::of_selection(Arc::clone(&self.shared), selector)
+    fn history_of(&self, topics: AskedTopics) -> HistoryRequest {
+        HistoryRequest::new(Arc::clone(&self.shared), topics)
     }
 
     /// Lists the topics that hold messages.

@@ -33,6 +33,25 @@ pub(crate) struct ClientContext {
 }
 
 impl ClientContext {
+    /// Makes a context without a node, which reads this clock.
+    #[cfg(test)]
+    pub(crate) fn without_nodes(clock: Arc<dyn Clock>) -> ClientContext {
+        use crate::core::{NodeChoice, Place};
+        let choice = |purpose| NodeChoice::new(Vec::new(), purpose, Place::default(), 1);
+        ClientContext {
+            nodes: Nodes::new(choice, Arc::clone(&clock)),
+            clock,
+            client_name: "test".to_owned(),
+            namespace: "default".into(),
+            roles: Vec::new(),
+            producer: ProducerConfig::default(),
+            subscriber: SubscriberConfig::default(),
+            connect_timeout: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(10),
+            seeds: 7.into(),
+        }
+    }
+
     /// Reads the monotonic clock.
     pub(crate) fn mono(&self) -> Mono {
         self.clock.mono()

@@ -65,6 +65,9 @@ mod received;
 #[cfg(feature = "grpc")]
 mod response_stream;
 #[cfg(feature = "grpc")]
+#[cfg(test)]
+mod sample_batch;
+#[cfg(feature = "grpc")]
 mod subscription;
 #[cfg(feature = "grpc")]
 mod topics;
@@ -95,8 +98,6 @@ pub use publisher::{AckFuture, Publish, Published, Publisher, Summary, SummaryFu
 pub use received::{Expired, Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
 pub use subscription::many_topics::{ManyItem, ManyItems, ManyRequest, ManySubscription};
-#[cfg(feature = "grpc")]
-pub use subscription::selection::{SelectedSubscription, SelectionRequest};
 #[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]

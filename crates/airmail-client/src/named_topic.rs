@@ -1,4 +1,4 @@
-//! Topics by the names that a user gives them, and by those that messages bring.
+//! Topics by the names that a user gives them, by what selects them, and by the names that messages bring.
 
 use airmail_model::batch::Record;
 use airmail_model::selector::{Glob, Selector};
@@ -53,6 +53,37 @@ impl TopicNames {
     }
 }
 
+/// Topics that a user asks for.
+#[derive(Debug)]
+pub(crate) enum AskedTopics {
+    /// The one of this name, which is not checked yet.
+    Named(Arc<str>),
+    /// Those of this selector; or the error that a text gives which selects none.
+    Selected(Result<Selector, Error>),
+}
+
+impl AskedTopics {
+    /// Asks for the topic of this name.
+    pub(crate) fn named(name: &str) -> AskedTopics {
+        AskedTopics::Named(name.into())
+    }
+
+    /// Asks for all topics whose names begin so.
+    pub(crate) fn prefix(prefix: &str) -> AskedTopics {
+        AskedTopics::Selected(Ok(Selector::Prefix(prefix.into())))
+    }
+
+    /// Asks for all topics whose names fit this pattern.
+    pub(crate) fn pattern(text: &str) -> AskedTopics {
+        AskedTopics::Selected(pattern(text))
+    }
+
+    /// Asks for all topics of a namespace.
+    pub(crate) fn everything() -> AskedTopics {
+        AskedTopics::Selected(Ok(Selector::All))
+    }
+}
+
 /// Checks a topic's name, but for its length: that is checked against the node's limits when the
 /// message is encoded.
 pub(crate) fn topic_name(name: &str) -> Result<TopicName, Error> {
@@ -64,7 +95,7 @@ pub(crate) fn topic_name(name: &str) -> Result<TopicName, Error> {
 }
 
 /// Reads a pattern of topics' names.
-pub(crate) fn pattern(text: &str) -> Result<Selector, Error> {
+fn pattern(text: &str) -> Result<Selector, Error> {
     let glob = Glob::parse(text).map_err(|why| {
         Error::new(ErrorCode::SubscriptionInvalid)
             .field("pattern")
@@ -77,38 +108,22 @@ pub(crate) fn pattern(text: &str) -> Result<Selector, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::batch::{Batch, BatchTarget, Checked};
-    use airmail_model::{
-        BatchEncoder, Lane, LogId, LogIndex, MapEpoch, Message, NamespaceId, TopicName,
-    };
+    use crate::sample_batch::batch_in;
+    use airmail_model::{Lane, LogId, LogIndex, NamespaceId};
 
-    fn batch(topics: impl Iterator<Item = String>) -> Checked<Batch> {
-        let namespace = NamespaceId(1);
-        let mut encoder = BatchEncoder::new(namespace);
-        for topic in topics {
-            let topic = TopicName::new(&topic, &Limits::DEFAULT).expect("a good name");
-            let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
-            pushed.expect("it fits");
-        }
-        encoder.finish(&BatchTarget {
-            log: LogId {
-                namespace,
-                lane: Lane::Normal,
-                index: LogIndex(0),
-            },
-            epoch: MapEpoch(1),
-            producer: None,
-            producer_time: 0,
-        })
-    }
+    const LOG: LogId = LogId {
+        namespace: NamespaceId(1),
+        lane: Lane::Normal,
+        index: LogIndex(0),
+    };
 
     #[test]
     fn messages_of_a_topic_share_its_name_also_over_batches() {
         let mut names = TopicNames::new("default".into());
-        let topics = || ["a", "b", "a"].map(str::to_owned).into_iter();
+        let batch = batch_in(LOG, ["a", "b", "a"]);
         let mut given = Vec::new();
         for _ in 0..2 {
-            given.extend(batch(topics()).iter().map(|record| names.of(&record)));
+            given.extend(batch.iter().map(|record| names.of(&record)));
         }
         let texts: Vec<&str> = given.iter().map(|named| &*named.topic).collect();
         assert_eq!(texts, ["a", "b", "a", "a", "b", "a"]);
@@ -122,7 +137,7 @@ mod tests {
         let mut names = TopicNames::new("default".into());
         let topic = |number: u16| format!("topic/{number}");
         for round in (0..3_000).step_by(250).chain([0]) {
-            let many = batch((round..round + 250).map(topic));
+            let many = batch_in(LOG, (round..round + 250).map(topic));
             for (number, record) in (round..).zip(many.iter()) {
                 assert_eq!(*names.of(&record).topic, *topic(number));
                 assert!(names.kept.len() <= NAMES_KEPT);

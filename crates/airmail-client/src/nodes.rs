@@ -5,49 +5,17 @@
 //! [`crate::core::NodeChoice`] chooses. Where that finds a better node while the current one serves, a
 //! connection to it is made first, and each stream then goes over to it.
 
+mod node;
+
+pub(crate) use node::Node;
+
 use crate::core::{NodeChoice, Purpose};
-use crate::response_stream::ResponseStream;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{self, Welcome};
-use airmail_model::{Error, ErrorCode, Limits};
-use airmail_proto::v1::airmail_client::AirmailClient;
-use airmail_proto::v1::mailbox_client::MailboxClient;
-use airmail_proto::v1::{self, admin_client::AdminClient};
-use bytes::Bytes;
+use airmail_model::{Error, ErrorCode};
 use parking_lot::Mutex;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tonic::Status;
-use tonic::body::Body;
-use tonic::client::GrpcService;
-use tonic::codegen::http;
-use tonic::transport::{Channel, Endpoint};
-
-/// Paths of the calls that open the two streams.
-const PUBLISH_PATH: &str = "/airmail.v1.Airmail/Publish";
-const SUBSCRIBE_PATH: &str = "/airmail.v1.Airmail/Subscribe";
-
-/// Size of HTTP/2's flow control window: large, because credit does the fine work.
-const WINDOW_BYTES: u32 = 4 << 20;
-/// Largest window that HTTP/2 knows.
-const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
-/// Size of the flow control windows of all streams of a connection together that are read in turn, and the least of one.
-const TURNS_BYTES: u32 = 16 << 20;
-const TURN_BYTES_MIN: u32 = 64 << 10;
-/// Size of a frame that a node may send: mostly a whole delivery, which then lies in memory as one
-/// piece.
-const FRAME_BYTES: u32 = 1 << 20;
-/// Time between two pings of a quiet connection.
-const PING_EVERY: Duration = Duration::from_secs(10);
-/// Time that the answer to a ping may take.
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that making a connection may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of bytes that a message of the API has beside its batches, at most.
-const FRAME_SLACK_BYTES: usize = 64 << 10;
-/// Size of the largest message that is accepted from a node.
-const MESSAGE_BYTES_MAX: usize = Limits::DEFAULT.frame_bytes as usize + FRAME_SLACK_BYTES;
 
 /// Time that preparing a move to another node may take.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -55,96 +23,6 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// go to, and where there is none.
 const MISSED_MAX: u32 = 3;
 const MISSED_MAX_ALONE: u32 = 30;
-
-/// The connection to one node.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    address: Arc<str>,
-    channel: Channel,
-}
-
-impl Node {
-    fn new(address: &str, channel: Channel) -> Node {
-        Node {
-            address: address.into(),
-            channel,
-        }
-    }
-
-    /// Tells whether it is the same connection, or one apart to the same node.
-    pub(crate) fn is(&self, other: &Node) -> bool {
-        Arc::ptr_eq(&self.address, &other.address)
-    }
-
-    /// Prepares another connection to this node, for as many streams that are read in turn: of them and of all others, none
-    /// waits for the flow control of one that is not being read.
-    pub(crate) fn apart(&self, streams: usize) -> Result<Node, Error> {
-        let streams = u32::try_from(streams).unwrap_or(u32::MAX).max(1);
-        let window = (TURNS_BYTES / streams).clamp(TURN_BYTES_MIN, WINDOW_BYTES);
-        let endpoint = endpoint(&self.address)?
-            .initial_stream_window_size(window)
-            .initial_connection_window_size(window.saturating_mul(streams).min(WINDOW_BYTES_MAX));
-        Ok(Node {
-            address: Arc::clone(&self.address),
-            channel: endpoint.connect_lazy(),
-        })
-    }
-
-    /// Gives the service of all calls but the two streams.
-    pub(crate) fn airmail(&self) -> AirmailClient<Channel> {
-        AirmailClient::new(self.channel.clone())
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
-    }
-
-    /// Opens the publish stream; `body` gives whole gRPC messages, encoded.
-    pub(crate) async fn publish(
-        &self,
-        body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
-    ) -> Result<ResponseStream<v1::PublishResponse>, Status> {
-        self.stream(PUBLISH_PATH, Body::new(body)).await
-    }
-
-    /// Opens a subscribe stream; `body` gives whole gRPC messages, encoded.
-    pub(crate) async fn subscribe(
-        &self,
-        body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
-    ) -> Result<ResponseStream<v1::SubscribeResponse>, Status> {
-        self.stream(SUBSCRIBE_PATH, Body::new(body)).await
-    }
-
-    async fn stream<M: prost::Message + Default>(
-        &self,
-        path: &str,
-        body: Body,
-    ) -> Result<ResponseStream<M>, Status> {
-        let mut channel = self.channel.clone();
-        let failed = |error| Status::from_error(Box::new(error));
-        std::future::poll_fn(|context| GrpcService::poll_ready(&mut channel, context))
-            .await
-            .map_err(failed)?;
-        let request = http::Request::post(path)
-            .version(http::Version::HTTP_2)
-            .header(http::header::TE, "trailers")
-            .header(http::header::CONTENT_TYPE, "application/grpc")
-            .body(body);
-        let request = request.map_err(|error| Status::internal(error.to_string()))?;
-        let response = GrpcService::call(&mut channel, request).await;
-        ResponseStream::new(response.map_err(failed)?, MESSAGE_BYTES_MAX)
-    }
-
-    /// Gives the service of namespaces.
-    pub(crate) fn admin(&self) -> AdminClient<Channel> {
-        AdminClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
-    }
-
-    /// Gives the service of mailboxes.
-    pub(crate) fn mailbox(&self) -> MailboxClient<Channel> {
-        MailboxClient::new(self.channel.clone())
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
-    }
-}
 
 /// The node that a client talks to now for a purpose, and how it is chosen.
 #[derive(Debug)]
@@ -160,14 +38,14 @@ impl Side {
 
     /// The address at which it is, or to which it is to move.
     fn destination(&self) -> Option<&str> {
-        let at = &*self.current.as_ref()?.address;
+        let at = self.current.as_ref()?.address();
         Some(self.choice.target(at).unwrap_or(at))
     }
 
     /// Gives up a connection to a node that does not serve any more, as another one tells: without streams there is
     /// nobody on it who would be told, and a node that drains would wait for it.
     fn leave_if_of_no_use(&mut self) {
-        let serves = |node: &Node| self.choice.serves(&node.address) != Some(false);
+        let serves = |node: &Node| self.choice.serves(node.address()) != Some(false);
         if !self.current.as_ref().is_none_or(serves) {
             self.current = None;
         }
@@ -176,9 +54,9 @@ impl Side {
     /// Tells whether whoever talks to `node` is to go on at another.
     fn is_to_move_from(&self, node: &Node) -> bool {
         match &self.current {
-            Some(now) if now.is(node) => self.choice.target(&node.address).is_some(),
+            Some(now) if now.is(node) => self.choice.target(node.address()).is_some(),
             // Another stream of this client has moved, or found that the node has failed.
-            Some(now) => now.address != node.address,
+            Some(now) => now.address() != node.address(),
             None => false,
         }
     }
@@ -217,7 +95,7 @@ impl Sides {
     /// Tells whether a stream of this purpose at `node` is to go on at another.
     fn is_to_move_from(&mut self, node: &Node, purpose: Purpose) -> bool {
         let is_refused = purpose == Purpose::Publish
-            && self.publishing.choice.serves(&node.address) == Some(false);
+            && self.publishing.choice.serves(node.address()) == Some(false);
         let side = self.of(purpose);
         // A publish stream at a node that takes subscriptions alone goes elsewhere by itself.
         side.is_to_move_from(node) || (is_refused && !side.is_at(node))
@@ -231,7 +109,7 @@ impl Sides {
             // Input: nothing is connected.
             return;
         };
-        if self.publishing.current.is_none() && serves(&at.address) && !serves(to) {
+        if self.publishing.current.is_none() && serves(at.address()) && !serves(to) {
             self.publishing.current = Some(at.clone());
         }
     }
@@ -287,7 +165,7 @@ impl Nodes {
             return Ok(node.clone());
         }
         let address = side.choice.choose(self.clock.mono());
-        let node = Node::new(&address, endpoint(&address)?.connect_lazy());
+        let node = Node::to(&address)?;
         side.current = Some(node.clone());
         Ok(node)
     }
@@ -296,7 +174,7 @@ impl Nodes {
     pub(crate) fn failed(&self, node: &Node, error: &Error) {
         let now = self.clock.mono();
         for side in self.sides.lock().both() {
-            side.choice.failed(now, &node.address);
+            side.choice.failed(now, node.address());
             // A node that refuses is still connected.
             let is_lost = error.code() == ErrorCode::Disconnected;
             if side.is_at(node) && (is_lost || side.choice.addresses() > 1) {
@@ -305,16 +183,11 @@ impl Nodes {
         }
     }
 
-    /// Gives the address of `node`, for people to read.
-    pub(crate) fn address(&self, node: &Node) -> String {
-        node.address.to_string()
-    }
-
     /// Takes note of the answer of `node` to Hello; gives how often it says something, and how often it may have
     /// said nothing, if it says so.
     pub(crate) fn welcomed(&self, node: &Node, welcome: &Welcome) -> Option<(Duration, u32)> {
         for side in self.sides.lock().both() {
-            side.choice.met(&node.address, &welcome.node);
+            side.choice.met(node.address(), &welcome.node);
         }
         if !welcome.nodes.nodes.is_empty() {
             self.told(node, &welcome.nodes);
@@ -337,7 +210,7 @@ impl Nodes {
         let mut sides = self.sides.lock();
         for side in sides.both() {
             if side.is_at(node) {
-                side.choice.told(now, &node.address, nodes);
+                side.choice.told(now, node.address(), nodes);
             } else {
                 side.choice.learn(nodes);
                 side.leave_if_of_no_use();
@@ -351,8 +224,8 @@ impl Nodes {
         let now = self.clock.mono();
         let mut sides = self.sides.lock();
         for side in sides.both() {
-            if side.is_at(node) && side.choice.target(&node.address).is_none() {
-                side.choice.look(now, &node.address);
+            if side.is_at(node) && side.choice.target(node.address()).is_none() {
+                side.choice.look(now, node.address());
             }
         }
         sides.part();
@@ -372,24 +245,25 @@ impl Nodes {
             if !side.is_at(node) {
                 return true;
             }
-            let Some(target) = side.choice.target(&node.address) else {
+            let Some(target) = side.choice.target(node.address()) else {
                 return false;
             };
             target.to_owned()
         };
-        let connected = match endpoint(&target) {
-            Ok(endpoint) => tokio::time::timeout(MOVE_TIMEOUT, endpoint.connect()).await,
-            Err(_) => return self.not_reached(&target),
-        };
-        let Ok(Ok(channel)) = connected else {
+        let connected = tokio::time::timeout(MOVE_TIMEOUT, Node::reach(&target)).await;
+        let Ok(Some(reached)) = connected else {
             return self.not_reached(&target);
         };
         let mut sides = self.sides.lock();
         let side = sides.of(purpose);
         if side.is_at(node) {
-            tracing::debug!(from = %node.address, to = target, "going on at another node");
-            side.current = Some(Node::new(&target, channel));
-            side.choice.moved(self.clock.mono(), &node.address);
+            tracing::debug!(
+                from = node.address(),
+                to = target,
+                "going on at another node"
+            );
+            side.current = Some(reached);
+            side.choice.moved(self.clock.mono(), node.address());
         }
         true
     }
@@ -404,28 +278,11 @@ impl Nodes {
     }
 }
 
-/// The way to a node's address.
-fn endpoint(address: &str) -> Result<Endpoint, Error> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| {
-        Error::new(ErrorCode::InvalidArgument)
-            .field("url")
-            .value(format!("{address}: {error}"))
-    })?;
-    Ok(endpoint
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(2 * WINDOW_BYTES)
-        .max_frame_size(FRAME_BYTES)
-        .http2_keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .keep_alive_while_idle(true)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::Place;
+    use airmail_model::Limits;
     use airmail_model::clock::SystemClock;
     use airmail_model::frame::ServingNode;
 
@@ -516,9 +373,9 @@ mod tests {
             sides.publishing.current = sides.subscribing.current.take();
         }
         let asked = nodes.node(Purpose::Subscribe).unwrap();
-        assert_eq!(nodes.address(&asked), "c1:1");
+        assert_eq!(asked.address(), "c1:1");
         nodes.told(&publishing, &told(&["p1", "c2"], false));
         let asked = nodes.node(Purpose::Subscribe).unwrap();
-        assert_eq!(nodes.address(&asked), "c2:1");
+        assert_eq!(asked.address(), "c2:1");
     }
 }

@@ -355,7 +355,7 @@ impl MessageBatch {
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of
     /// the [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did. Those of a
-    /// [`crate::SelectedSubscription`] have no such place: [`Record::topic_name`] says it.
+    /// a selection of topics have no such place: [`Record::topic_name`] says it.
     pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
         self.iter().map(|(sequence, record)| {
             let owner = self.received.owner(record.topic);
@@ -388,8 +388,8 @@ pub enum Items {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::batch::BatchTarget;
-    use airmail_model::{BatchEncoder, Limits, LogIndex, Message, NamespaceId, TopicName};
+    use crate::sample_batch::batch_in;
+    use airmail_model::{LogIndex, NamespaceId};
 
     #[test]
     fn a_position_names_both_lanes_in_order_whichever_the_message_was_of() {
@@ -402,16 +402,7 @@ mod tests {
             incarnation: Incarnation(7),
             next: Sequence(next),
         };
-        let mut encoder = BatchEncoder::new(NamespaceId(1));
-        let topic = TopicName::new("a", &Limits::DEFAULT).expect("a good name");
-        let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
-        pushed.expect("it fits");
-        let batch = encoder.finish(&BatchTarget {
-            log: place(Lane::Normal, 1).log,
-            epoch: MapEpoch(1),
-            producer: None,
-            producer_time: 0,
-        });
+        let batch = batch_in(place(Lane::Normal, 1).log, ["a"]);
         let record = batch.iter().next().expect("a message");
         let named = Arc::new(NamedTopic {
             namespace: "default".into(),

@@ -3,8 +3,11 @@
 //! A subscription has a stream of its own on the client's connection, and no task: the core runs
 //! when its user asks for the next item. So a subscription that is not read costs the others
 //! nothing: the node detaches it when its credit is used up, and it goes on where it was when it is
-//! read again. Topics that one user reads together share a stream ([`many_topics`], [`selection`]) and its credit;
-//! then the node sends their messages of one batch as one delivery.
+//! read again. Topics that one user reads together share a stream and its credit, be they named
+//! ([`many_topics`]) or selected; then the node sends their messages of one batch as one delivery.
+//!
+//! A selection of topics has a subscription for each log of the namespace, since each log has
+//! numbers of its own. So its position names all of them.
 //!
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
 //! goes on from its position.
@@ -12,7 +15,6 @@
 mod driver;
 pub(crate) mod many_topics;
 mod places;
-pub(crate) mod selection;
 mod standing;
 mod subject;
 mod subscribe_stream;
@@ -20,7 +22,7 @@ mod subscribe_stream;
 pub use standing::Standing;
 
 use crate::context::ClientContext;
-use crate::named_topic::{NamedTopic, topic_name};
+use crate::named_topic::{AskedTopics, NamedTopic, topic_name};
 use crate::received::{Item, Items};
 use airmail_model::frame::Start;
 use airmail_model::{Error, Position};
@@ -28,37 +30,38 @@ use driver::{Available, Choices, SubscriptionDriver};
 use std::sync::Arc;
 use subject::Subject;
 
-/// A subscription to be opened.
+/// A subscription to a topic, or to a selection of topics, to be opened.
 #[derive(Debug)]
 #[must_use = "nothing is subscribed to before it is opened"]
 pub struct SubscriptionRequest {
     shared: Arc<ClientContext>,
     namespace: Arc<str>,
-    topic: Arc<str>,
+    topics: AskedTopics,
     start: Start,
     filter: Option<String>,
     choices: Choices,
 }
 
 impl SubscriptionRequest {
-    pub(crate) fn new(shared: Arc<ClientContext>, topic: &str) -> SubscriptionRequest {
+    pub(crate) fn new(shared: Arc<ClientContext>, topics: AskedTopics) -> SubscriptionRequest {
         SubscriptionRequest {
             namespace: Arc::clone(&shared.namespace),
             shared,
-            topic: topic.into(),
+            topics,
             start: Start::Latest,
             filter: None,
             choices: Choices::default(),
         }
     }
 
-    /// Subscribes to a topic of another namespace than the client's.
+    /// Subscribes to topics of another namespace than the client's.
     pub fn namespace(mut self, namespace: &str) -> SubscriptionRequest {
         self.namespace = namespace.into();
         self
     }
 
-    /// Sets where it starts. Default: after what is stored now.
+    /// Sets where it starts. Default: after what is stored now. For a selection a position has to name all logs of the
+    /// namespace, as those do that a selection gives; a number is one of each log.
     pub fn from(mut self, start: Start) -> SubscriptionRequest {
         self.start = start;
         self
@@ -85,19 +88,22 @@ impl SubscriptionRequest {
         self
     }
 
-    /// Opens it, and waits until a node has it: nothing published from then on is missed.
+    /// Opens it, and waits until a node has it, a selection in all logs: nothing published from then on is missed.
     ///
     /// # Errors
     /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, `FILTER_INVALID`,
-    /// `FILTER_TOO_COMPLEX`, and `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
+    /// `FILTER_TOO_COMPLEX`, `SUBSCRIPTION_INVALID` for a pattern that is none and for a prefix that is too long, and `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
     /// waited for, if it lasts for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
-        topic_name(&self.topic)?;
-        let named = Arc::new(NamedTopic {
-            namespace: Arc::clone(&self.namespace),
-            topic: self.topic,
-        });
-        let subject = Subject::topic(named, self.start);
+        let namespace = Arc::clone(&self.namespace);
+        let subject = match self.topics {
+            AskedTopics::Named(topic) => {
+                topic_name(&topic)?;
+                let named = NamedTopic { namespace, topic };
+                Subject::topic(Arc::new(named), self.start)
+            }
+            AskedTopics::Selected(selector) => Subject::selection(namespace, selector?, self.start),
+        };
         let choices = self.choices.with_filter(self.filter.as_deref())?;
         let mut driver = SubscriptionDriver::new(self.shared, self.namespace, subject, choices);
         driver.open().await?;
@@ -105,12 +111,16 @@ impl SubscriptionRequest {
     }
 }
 
-/// Messages of one topic, in order, for ever: across lost connections, to any of the nodes.
+/// Messages of one topic, or of all topics of a selection, for ever: across lost connections, to any of the nodes.
+///
+/// Those of one topic come in order. Of a selection, those of one log come, live, in the log's order; across logs there is no
+/// order, and an error in any log ends all.
 #[derive(Debug)]
 pub struct Subscription(SubscriptionDriver);
 
 impl Subscription {
-    /// Waits for the next message or gap; `None` once an error has ended the subscription.
+    /// Waits for the next message or gap; `None` once an error has ended the subscription. A message knows its topic; a gap
+    /// of a selection is one of a log.
     ///
     /// # Errors
     /// The error that ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted,
@@ -132,7 +142,8 @@ impl Subscription {
         }
     }
 
-    /// Waits like [`Subscription::next`], but gives all messages of one batch together.
+    /// Waits like [`Subscription::next`], but gives all messages of one batch together, whatever their topics:
+    /// [`airmail_model::batch::Record::topic_name`] says it of each.
     ///
     /// # Errors
     /// Those of [`Subscription::next`].
@@ -160,17 +171,22 @@ impl Subscription {
         self.0.ready()
     }
 
-    /// Gives the position from which it goes on after the last item that it gave. `None` before a
-    /// node has answered, if it did not start at a position.
+    /// Gives the position from which it goes on after the last item that it gave: that of a selection is one in all logs.
+    /// `None` before a node has answered, if it did not start at a position; for a selection also as long as it waits in a
+    /// log for a number that the log has not got to.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
-        self.0.position(0)
+        if self.0.subject().is_selection() {
+            self.0.whole_position()
+        } else {
+            self.0.position(0)
+        }
     }
 
-    /// Gives its state at a node.
+    /// Gives its state at a node: for a selection [`Standing::Connecting`] until the node has said of each log how it stands
+    /// there, and [`Standing::Detached`] as long as it is behind in any.
     #[must_use]
     pub fn standing(&self) -> Standing {
-        let standing = self.0.standings().first();
-        standing.copied().unwrap_or(Standing::Connecting)
+        Standing::of_all(self.0.standings())
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Filters {
     /// Number of filters that have come.
     keys: u64,
     /// Filters of a place that are asked one after the other, at most.
-    few: Few,
+    few: usize,
     by_filter: HashMap<Arc<Filter>, FilterKey>,
     of_subscription: HashMap<SubKey, FilterKey>,
     of_place: HashMap<FilteredPlace, FiltersAt>,
@@ -61,24 +61,17 @@ pub(super) struct Filters {
     bytes: usize,
 }
 
-/// Number of filters that are few.
-#[derive(Clone, Copy, Debug)]
-struct Few(usize);
-
-impl Default for Few {
-    fn default() -> Few {
-        Few(32)
-    }
-}
-
 fn bytes_of(filter: &Filter) -> usize {
     filter.heap_bytes() + OVERHEAD_BYTES
 }
 
 impl Filters {
-    /// Asks so many filters of a place one after the other, and finds those that match by an index where there are more.
-    pub(super) fn set_few(&mut self, few: usize) {
-        self.few = Few(few);
+    /// None yet. So many at a place are asked one after the other; where there are more, an index finds those that match.
+    pub(super) fn new(few: usize) -> Filters {
+        Filters {
+            few,
+            ..Filters::default()
+        }
     }
 
     /// Whether a stream may have a subscription to a topic with this filter.
@@ -157,7 +150,7 @@ impl Filters {
         let of_place = self.of_place.entry(place).or_default();
         let before = of_place.bytes();
         let get = |key| kept.get(&key).map(|kept| &*kept.filter);
-        of_place.add(key, get, self.few.0);
+        of_place.add(key, get, self.few);
         self.index_bytes = self.index_bytes + of_place.bytes() - before;
         self.untended.insert(place);
     }
@@ -169,7 +162,7 @@ impl Filters {
             return;
         };
         self.of_stream.remove(&(session, place));
-        let few = self.few.0;
+        let few = self.few;
         let is_empty = self.at(place, |of_place| {
             of_place.remove(key, few);
             of_place.is_empty()
@@ -217,7 +210,9 @@ impl Filters {
             looked.end();
             return true;
         };
-        self.untended.insert(place);
+        if of_place.is_indexed() {
+            self.untended.insert(place);
+        }
         let get = |key| kept.get(&key).map(|kept| &*kept.filter);
         let is_done = of_place.look(record, looked, units, get);
         #[cfg(feature = "sabotage")]

@@ -106,7 +106,7 @@ impl Gateway {
             return;
         }
         let at_once = (key, Pace::AtOnce);
-        self.await_turn(key, Turn::Batch(stored.clone()), out);
+        self.await_turn(key, || Turn::Batch(stored.clone()), out);
         self.wake_timed(at_once, stored, out);
         self.wake(at_once, stored.extent.last, out);
         let mut matches = std::mem::take(&mut self.live.matches);
@@ -250,7 +250,7 @@ impl Gateway {
         let why = reason(why);
         if why != GapReason::Unused {
             let at_once = (key, Pace::AtOnce);
-            self.await_turn(key, Turn::Gap(extent, why), out);
+            self.await_turn(key, || Turn::Gap(extent, why), out);
             self.wake(at_once, extent.last, out);
             self.tell_live(at_once, extent, why, out);
             self.tell_timed(at_once, extent, why, out);
@@ -382,14 +382,13 @@ impl Gateway {
     pub(super) fn take_off_quietly(&mut self, key: SubKey, log: LogKey, at: Sequence) -> BehindKey {
         let sub = self.subs[key];
         let (tail, pace) = (&self.logs[log].tail, self.pace(key));
+        let cut = tail.cut(pace, sub.session, at);
         #[cfg(feature = "sabotage")]
-        let pace_of_cut = match self.config.bug {
-            Some(crate::sabotage::Bug::TakenOffBeyondTurn) => Pace::AtOnce,
-            _ => pace,
+        let cut = match self.config.bug {
+            Some(crate::sabotage::Bug::TakenOffBeyondTurn) => at,
+            _ => cut,
         };
-        #[cfg(not(feature = "sabotage"))]
-        let pace_of_cut = pace;
-        let at = tail.cut(pace_of_cut, sub.session, at);
+        let at = cut;
         let range = tail.of(pace).ranges.get(&sub.session);
         let told = range.map_or(at, |range| range.next);
         self.leave_tail(key, log);

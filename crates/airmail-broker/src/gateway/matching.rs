@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Units of work that it takes to keep what was found for a filter, or for a subscription, about.
 const FOUND_UNITS: u32 = 4;
 
+/// Units of work that it takes to find out who has filters at a topic of a batch, about.
+const TOPIC_UNITS: u32 = 4;
+
 /// Those of a log who have filters, as far as a batch may concern them.
 struct Filtered {
     /// By place of a topic in the batch.
@@ -33,6 +36,13 @@ struct FilteredTopic {
     subscribed: usize,
     /// Number of selections that select it.
     selected: usize,
+}
+
+impl Filtered {
+    /// Work that it takes to find this out anew. It is taken off behind what was done with it, so that each turn gets on.
+    fn units(&self) -> u32 {
+        u32::try_from(self.topics.len()).map_or(u32::MAX, |topics| topics * TOPIC_UNITS)
+    }
 }
 
 impl Gateway {
@@ -98,6 +108,7 @@ impl Gateway {
                 batch.is_at_selections = !batch.is_at_selections;
             }
         }
+        self.live.work.spend(filtered.units());
     }
 
     /// Holds a record against the filters at a place, as far as there is work left; whether that is done.
@@ -145,6 +156,11 @@ impl Gateway {
         let records = &batch.stored.batch;
         let lane = self.logs.lane(key);
         let recipients = &mut batch.recipients;
+        let selected_of = |places: &[u16], topics: &[bool]| {
+            let is_selected = |place: &u16| topics[usize::from(records.head(*place).1)];
+            let places = places.iter().copied().filter(is_selected);
+            places.collect::<Arc<[u16]>>()
+        };
         let mut add = |sub: SubKey, filter, places: &Arc<[u16]>| {
             let of = &self.subs[sub];
             batch.given += places.len() as u64;
@@ -159,7 +175,7 @@ impl Gateway {
         while self.live.work.units > 0 {
             let Some(((matched_at, filter), places)) = batch.found.pop_first() else {
                 // Input: nothing is left of what was found.
-                return;
+                break;
             };
             let mut count = 1;
             match matched_at {
@@ -177,19 +193,20 @@ impl Gateway {
                 MatchedAt::Selections => {
                     for (selector, selected) in &filtered.selecting {
                         count += 1;
-                        let is_selected =
-                            |place: &u16| selected[usize::from(records.head(*place).1)];
-                        let mine = places.iter().copied().filter(|place| is_selected(place));
-                        let mine: Arc<[u16]> = mine.collect();
                         let those = lane.selecting_filtered(&self.subs, *selector, filter);
-                        for sub in those.filter(|_| !mine.is_empty()) {
-                            add(sub, filter, &mine);
-                            count += 1;
+                        let mut mine = None;
+                        for sub in those {
+                            let mine = mine.get_or_insert_with(|| selected_of(&places, selected));
+                            if !mine.is_empty() {
+                                add(sub, filter, mine);
+                                count += 1;
+                            }
                         }
                     }
                 }
             }
             self.live.work.spend(count * FOUND_UNITS);
         }
+        self.live.work.spend(filtered.units());
     }
 }

@@ -145,9 +145,10 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     /// None yet. So many filters of a place are few.
     pub(super) fn new(filters_few: usize) -> Subscriptions {
-        let mut subs = Subscriptions::default();
-        subs.filters.set_few(filters_few);
-        subs
+        Subscriptions {
+            filters: Filters::new(filters_few),
+            ..Subscriptions::default()
+        }
     }
 
     /// Puts one in.

@@ -42,12 +42,17 @@ impl Work {
 
 impl Gateway {
     /// Something has come of a log, which is to be held against the filters of whoever is there.
-    pub(super) fn await_turn(&mut self, key: LogKey, turn: Turn, out: &mut GatewayEffects) {
+    pub(super) fn await_turn(
+        &mut self,
+        key: LogKey,
+        turn: impl FnOnce() -> Turn,
+        out: &mut GatewayEffects,
+    ) {
         let tail = &mut self.logs[key].tail;
         if tail.of(Pace::InTurns).is_idle() {
             return self.rest_turns(key, out);
         }
-        tail.turns.push(turn);
+        tail.turns.push(turn());
         if tail.turns.bytes() > self.config.matching_bytes {
             return self.overrun(key, out);
         }

@@ -3,20 +3,11 @@
 use super::History;
 use super::log_history::Query;
 use crate::context::ClientContext;
-use crate::named_topic::{NamedTopic, topic_name};
+use crate::named_topic::{AskedTopics, NamedTopic, topic_name};
 use airmail_model::Error;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{Start, Until};
-use airmail_model::selector::Selector;
 use std::sync::Arc;
-
-/// Topics to be read.
-#[derive(Debug)]
-enum Subject {
-    Topic(Arc<str>),
-    /// Those of this selector; or the error that a text gives which selects none.
-    Selection(Result<Selector, Error>),
-}
 
 /// A request for history, to be opened.
 #[derive(Debug)]
@@ -24,7 +15,7 @@ enum Subject {
 pub struct HistoryRequest {
     shared: Arc<ClientContext>,
     namespace: Arc<str>,
-    subject: Subject,
+    topics: AskedTopics,
     since: Start,
     until: Until,
     limit: Option<u64>,
@@ -34,24 +25,11 @@ pub struct HistoryRequest {
 }
 
 impl HistoryRequest {
-    /// Prepares to read a topic.
-    pub(crate) fn of_topic(shared: Arc<ClientContext>, topic: &str) -> HistoryRequest {
-        HistoryRequest::new(shared, Subject::Topic(topic.into()))
-    }
-
-    /// Prepares to read a selection of topics, or to give the error for a text that selects none.
-    pub(crate) fn of_selection(
-        shared: Arc<ClientContext>,
-        selector: Result<Selector, Error>,
-    ) -> HistoryRequest {
-        HistoryRequest::new(shared, Subject::Selection(selector))
-    }
-
-    fn new(shared: Arc<ClientContext>, subject: Subject) -> HistoryRequest {
+    pub(crate) fn new(shared: Arc<ClientContext>, topics: AskedTopics) -> HistoryRequest {
         HistoryRequest {
             namespace: Arc::clone(&shared.namespace),
             shared,
-            subject,
+            topics,
             since: Start::Earliest,
             until: Until::Now,
             limit: None,
@@ -112,12 +90,12 @@ impl HistoryRequest {
     /// # Errors
     /// `TOPIC_INVALID`, `SUBSCRIPTION_INVALID` for a pattern that is none, `FILTER_INVALID`, `FILTER_TOO_COMPLEX`.
     pub fn open(self) -> Result<History, Error> {
-        let (topic, selector): (Arc<str>, _) = match self.subject {
-            Subject::Topic(topic) => {
+        let (topic, selector): (Arc<str>, _) = match self.topics {
+            AskedTopics::Named(topic) => {
                 topic_name(&topic)?;
                 (topic, None)
             }
-            Subject::Selection(selector) => ("".into(), Some(Arc::new(selector?))),
+            AskedTopics::Selected(selector) => ("".into(), Some(Arc::new(selector?))),
         };
         let filter = self.filter.as_deref().map(Filter::parse).transpose()?;
         let query = Query {

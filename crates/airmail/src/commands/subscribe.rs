@@ -7,7 +7,7 @@ use super::lines::{Lines, Shape, printed};
 use super::target::Target;
 use super::wanted::{Wanted, WantedArgs};
 use crate::cli::ClientOptions;
-use airmail_client::{Client, Error, Item, SelectedSubscription, Start, Subscription};
+use airmail_client::{Client, Error, Item, Start, Subscription};
 use airmail_model::filter::Filter;
 use std::process::ExitCode;
 use tokio::task::coop::consume_budget;
@@ -53,7 +53,7 @@ pub struct SubscribeArgs {
 pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
     let target = Target::resolve(options, args.namespace.as_deref())?;
     let client: Client = target.client().roles(args.roles.clone()).connect().await?;
-    let mut messages = Messages::open(&client, &args).await?;
+    let mut messages = open(&client, &args).await?;
     let mut lines = Lines::new(Shape::of(args.json, args.headers_only));
     if args.wanted.is_selection() {
         lines = lines.of_any_topic();
@@ -68,62 +68,22 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     })
 }
 
-/// The messages that it prints.
-#[derive(Debug)]
-enum Messages {
-    OfTopic(Box<Subscription>),
-    OfSelection(Box<SelectedSubscription>),
-}
-
-impl Messages {
-    async fn open(client: &Client, args: &SubscribeArgs) -> Result<Messages, Error> {
-        let selection = match args.wanted.wanted() {
-            Wanted::Topic(topic) => return Messages::open_topic(client, topic, args).await,
-            Wanted::Prefix(prefix) => client.subscribe_prefix(prefix),
-            Wanted::Pattern(pattern) => client.subscribe_pattern(&pattern),
-            Wanted::Everything => client.subscribe_everything(),
-        };
-        let selection = selection
-            .from(args.start())
-            .tell_expired(args.tell_expired)
-            .headers_only(args.headers_only);
-        let selection = match &args.filter {
-            Some(filter) => selection.filter(filter.to_string()),
-            None => selection,
-        };
-        Ok(Messages::OfSelection(Box::new(selection.open().await?)))
-    }
-
-    async fn open_topic(
-        client: &Client,
-        topic: &str,
-        args: &SubscribeArgs,
-    ) -> Result<Messages, Error> {
-        let request = client
-            .subscribe(topic)
-            .from(args.start())
-            .tell_expired(args.tell_expired)
-            .headers_only(args.headers_only);
-        let request = match &args.filter {
-            Some(filter) => request.filter(filter.to_string()),
-            None => request,
-        };
-        Ok(Messages::OfTopic(Box::new(request.open().await?)))
-    }
-
-    fn ready(&self) -> bool {
-        match self {
-            Messages::OfTopic(topic) => topic.ready(),
-            Messages::OfSelection(selection) => selection.ready(),
-        }
-    }
-
-    async fn next(&mut self) -> Result<Option<Item>, Error> {
-        match self {
-            Messages::OfTopic(topic) => topic.next().await,
-            Messages::OfSelection(selection) => selection.next().await,
-        }
-    }
+async fn open(client: &Client, args: &SubscribeArgs) -> Result<Subscription, Error> {
+    let request = match args.wanted.wanted() {
+        Wanted::Topic(topic) => client.subscribe(topic),
+        Wanted::Prefix(prefix) => client.subscribe_prefix(prefix),
+        Wanted::Pattern(pattern) => client.subscribe_pattern(&pattern),
+        Wanted::Everything => client.subscribe_everything(),
+    };
+    let request = request
+        .from(args.start())
+        .tell_expired(args.tell_expired)
+        .headers_only(args.headers_only);
+    let request = match &args.filter {
+        Some(filter) => request.filter(filter.to_string()),
+        None => request,
+    };
+    request.open().await
 }
 
 impl SubscribeArgs {
@@ -134,7 +94,7 @@ impl SubscribeArgs {
 }
 
 async fn print(
-    messages: &mut Messages,
+    messages: &mut Subscription,
     lines: &mut Lines,
     count: Option<u64>,
 ) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! Filters that are held against the same messages: those of one topic, or of all selections of a log.
 //!
-//! A few are asked one after the other, up to `few`. As soon as there are more, an index finds those that a message matches; it is given
-//! up again when half as many are left as it has begun with.
+//! A few are asked one after the other, up to `few`. As soon as there are more, an index finds those that a message matches;
+//! it is given up again when half of `few` are left.
 
 use super::FilterKey;
 use airmail_match::{Cursor, FilterId, Matcher, MatcherLimits, TooComplex};
@@ -99,6 +99,11 @@ impl FiltersAt {
     /// Whether nobody has a filter here.
     pub(super) fn is_empty(&self) -> bool {
         self.users.is_empty()
+    }
+
+    /// Whether an index finds those that match.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.index.is_some()
     }
 
     /// Memory of the index.

@@ -1,7 +1,12 @@
 //! Claims about the table of filters.
 
 use super::*;
+use crate::transcript::{batch_with, message};
 use airmail_model::TopicHash;
+use airmail_model::batch::AttributeValue;
+
+/// Filters of a place that are asked one after the other.
+const FEW: usize = 32;
 
 fn filter(text: &str) -> Arc<Filter> {
     Arc::new(Filter::parse(text).unwrap())
@@ -20,7 +25,7 @@ fn code(result: Result<(), Error>) -> ErrorCode {
 
 #[test]
 fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
-    let mut filters = Filters::default();
+    let mut filters = Filters::new(FEW);
     for n in 0..100 {
         // The same, however it is written.
         let text = ["a = 1 and b = 2", "(a=1) AND b = 2"][n % 2];
@@ -43,7 +48,7 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
 
 #[test]
 fn a_stream_has_one_filter_for_a_topic() {
-    let mut filters = Filters::default();
+    let mut filters = Filters::new(FEW);
     let one = filter("a = 1");
     filters.may_add(of(1, 7), &one).unwrap();
     filters.add(SubKey::new(1), of(1, 7), Arc::clone(&one));
@@ -55,7 +60,7 @@ fn a_stream_has_one_filter_for_a_topic() {
 
 #[test]
 fn a_place_has_so_many_filters_that_no_value_has_to_be_looked_up_for() {
-    let mut filters = Filters::default();
+    let mut filters = Filters::new(FEW);
     let text = |n: usize| format!("a != {n}");
     let mut added = 0;
     let refused = loop {
@@ -77,38 +82,22 @@ fn a_place_has_so_many_filters_that_no_value_has_to_be_looked_up_for() {
     assert_eq!((filters.bytes, filters.index_bytes), (0, 0));
 }
 
-/// A batch of one record for each of these prices.
-fn batch(prices: &[i64]) -> airmail_model::Checked<airmail_model::Batch> {
-    use airmail_model::batch::{AttributeValue, BatchTarget};
-    use airmail_model::{BatchEncoder, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName};
-    let mut encoder = BatchEncoder::new(NamespaceId(0));
-    for price in prices {
-        let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
-        let message = Message::new(topic, "x").attribute("a", AttributeValue::Integer(*price));
-        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    }
-    encoder.finish(&BatchTarget {
-        log: LogId::SYSTEM,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    })
-}
-
 proptest::proptest! {
     #[test]
     fn whatever_number_of_filters_comes_and_goes_those_are_found_that_match(
         steps in proptest::collection::vec((0_usize..90, proptest::bool::weighted(0.7)), 1..200),
         prices in proptest::collection::vec(0_i64..20, 1..4),
     ) {
-        let mut filters = Filters::default();
+        let mut filters = Filters::new(FEW);
         let mut known = BTreeMap::new();
         let text = |n: usize| match n % 3 {
             0 => format!("a < {}", n / 4),
             1 => format!("a = {}", n / 4),
             _ => format!("a != {}", n / 4),
         };
-        let batch = batch(&prices);
+        let batch = batch_with(prices.iter().map(|price| {
+            message("t", "x").attribute("a", AttributeValue::Integer(*price))
+        }));
         for (n, comes) in steps {
             let (sub, at) = (SubKey::new(n), of(n, 7));
             if comes && !known.contains_key(&sub) {
@@ -148,7 +137,7 @@ proptest::proptest! {
 
 #[test]
 fn the_memory_of_all_different_filters_is_bounded() {
-    let mut filters = Filters::default();
+    let mut filters = Filters::new(FEW);
     let long = "x".repeat(3_900);
     let text = |n: usize| format!("a = '{n}{long}'");
     let mut added = 0;

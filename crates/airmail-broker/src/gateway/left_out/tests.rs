@@ -2,10 +2,8 @@
 
 use super::super::judging::judge_each;
 use super::*;
-use airmail_model::batch::BatchTarget;
-use airmail_model::{
-    BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, Mono, NamespaceId, TopicName,
-};
+use crate::transcript::{batch_with, message};
+use airmail_model::{Checked, Message, Mono};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -15,21 +13,10 @@ const BASE: Sequence = Sequence(100);
 type Drawn = (u8, Option<u32>, Vec<u32>);
 
 fn batch(messages: &[Drawn]) -> Checked<Batch> {
-    let mut encoder = BatchEncoder::new(NamespaceId(0));
-    for (topic, ttl_ms, audience) in messages {
-        let topic = TopicName::new(&format!("t{topic}"), &Limits::DEFAULT).unwrap();
-        let message = Message {
-            ttl_ms: *ttl_ms,
-            ..Message::new(topic, "x").for_roles(audience.iter().copied().map(RoleId))
-        };
-        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    }
-    encoder.finish(&BatchTarget {
-        log: LogId::SYSTEM,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    })
+    batch_with(messages.iter().map(|(topic, ttl_ms, audience)| Message {
+        ttl_ms: *ttl_ms,
+        ..message(&format!("t{topic}"), "x").for_roles(audience.iter().copied().map(RoleId))
+    }))
 }
 
 proptest! {

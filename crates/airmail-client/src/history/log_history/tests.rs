@@ -1,18 +1,14 @@
 //! The history of several logs as one, by what a node would send.
 
 use super::*;
-use crate::core::{NodeChoice, Place, ProducerConfig, SubscriberConfig};
 use crate::history::{History, HistoryRequest};
-use crate::nodes::Nodes;
-use airmail_model::batch::BatchTarget;
+use crate::named_topic::AskedTopics;
+use crate::sample_batch::batch_in;
 use airmail_model::clock::SystemClock;
 use airmail_model::frame::{Channel, Delivered, GapReason, Generation, SubscriptionId};
-use airmail_model::{
-    BatchEncoder, Lane, Limits, LogId, LogIndex, Message, NamespaceId, Position, TopicName,
-};
+use airmail_model::{Lane, LogId, LogIndex, NamespaceId, Position};
 use airmail_proto::subscribe::{delivery_to_proto, gap_to_proto, place_to_proto};
 use airmail_proto::v1::history_response::Kind;
-use std::time::Duration;
 
 const LIFE: Incarnation = Incarnation(7);
 const CHANNEL: Channel = Channel::Detached(SubscriptionId(0), Generation(0));
@@ -33,26 +29,10 @@ fn place(index: u16, next: u64) -> LogPosition {
     }
 }
 
-fn shared() -> Arc<ClientContext> {
-    let clock = Arc::new(SystemClock::default());
-    let choice = |purpose| NodeChoice::new(Vec::new(), purpose, Place::default(), 1);
-    Arc::new(ClientContext {
-        nodes: Nodes::new(choice, Arc::clone(&clock) as _),
-        clock,
-        client_name: "test".to_owned(),
-        namespace: "default".into(),
-        roles: Vec::new(),
-        producer: ProducerConfig::default(),
-        subscriber: SubscriberConfig::default(),
-        connect_timeout: Duration::from_secs(10),
-        call_timeout: Duration::from_secs(10),
-        seeds: 7.into(),
-    })
-}
-
 /// The history of a selection from so many logs, opened, and as if it had been asked for.
 fn history(logs: u16, limit: Option<u64>) -> History {
-    let request = HistoryRequest::of_selection(shared(), Ok(Selector::All));
+    let context = ClientContext::without_nodes(Arc::new(SystemClock::default()));
+    let request = HistoryRequest::new(Arc::new(context), AskedTopics::everything());
     let request = match limit {
         Some(limit) => request.limit(limit),
         None => request,
@@ -76,18 +56,6 @@ fn begins(history: &mut History, index: u16, next: u64) {
 
 /// A batch of messages, each by its topic.
 fn delivered(history: &mut History, index: u16, (first, appended): (u64, i64), topics: &[&str]) {
-    let mut encoder = BatchEncoder::new(NamespaceId(1));
-    for topic in topics {
-        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
-        let pushed = encoder.push(&Message::new(topic, Vec::new()), 0, &Limits::DEFAULT);
-        pushed.expect("it fits");
-    }
-    let batch = encoder.finish(&BatchTarget {
-        log: log(index),
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    });
     let delivery = delivery_to_proto(&Delivery {
         channel: CHANNEL,
         log: log(index),
@@ -96,7 +64,7 @@ fn delivered(history: &mut History, index: u16, (first, appended): (u64, i64), t
         base: Sequence(first),
         appended: AppendTime(appended),
         clock: None,
-        body: Delivered::Whole(batch),
+        body: Delivered::Whole(batch_in(log(index), topics)),
     });
     told(history, index, Kind::Delivery(delivery));
 }

@@ -2,8 +2,6 @@
 //! look by itself.
 
 use super::*;
-use crate::core::{NodeChoice, Place, ProducerConfig, SubscriberConfig};
-use crate::nodes::Nodes;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{self, NamedMap, Welcome};
 use airmail_model::{ErrorCode, Limits, LogIndex, LogMap, MapEpoch, TopicName, Wall};
@@ -53,22 +51,8 @@ impl Harness {
     /// Opens a stream that has nothing to send and waits.
     fn open() -> Harness {
         let clock = ManualClock::default();
-        let told = Arc::new(clock.clone());
-        let accumulator = Accumulator::new(Arc::new(ClientContext {
-            nodes: Nodes::new(
-                |purpose| NodeChoice::new(Vec::new(), purpose, Place::default(), 1),
-                Arc::clone(&told) as Arc<dyn Clock>,
-            ),
-            clock: told,
-            client_name: "test".to_owned(),
-            namespace: "".into(),
-            roles: Vec::new(),
-            producer: ProducerConfig::default(),
-            subscriber: SubscriberConfig::default(),
-            connect_timeout: Duration::from_secs(10),
-            call_timeout: Duration::from_secs(10),
-            seeds: 7.into(),
-        }));
+        let context = ClientContext::without_nodes(Arc::new(clock.clone()));
+        let accumulator = Accumulator::new(Arc::new(context));
         let mut harness = Harness {
             accumulator,
             clock,
