@@ -92,8 +92,9 @@ impl SubscriptionRequest {
     ///
     /// # Errors
     /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, `FILTER_INVALID`,
-    /// `FILTER_TOO_COMPLEX`, `SUBSCRIPTION_INVALID` for a pattern that is none and for a prefix that is too long, and `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
-    /// waited for, if it lasts for all of the `call_timeout`.
+    /// `FILTER_TOO_COMPLEX`, `SUBSCRIPTION_INVALID` for a pattern that is none and for a prefix that is too long, and
+    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is waited for, if it lasts for
+    /// all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         let namespace = Arc::clone(&self.namespace);
         let subject = match self.topics {
