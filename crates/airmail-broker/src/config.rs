@@ -55,6 +55,12 @@ pub struct ShardConfig {
     /// Bytes of a log that may wait to be held against filters. Beyond it those with filters are read for, each by itself.
     /// Default 4 MiB.
     pub matching_bytes: usize,
+    /// Subscriptions that a live delivery names as those that its messages are for, at most, unless it has a single message.
+    /// Default 2^16.
+    pub matches_max: usize,
+    /// Changes of filters of a log that may wait until what is held against the filters is handed over; further ones are made
+    /// at once, and their subscriptions are read for. Default 1,024.
+    pub changes_max: usize,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
     /// Gate for published messages in flight. Default `None`: they are bounded only by the number
@@ -98,6 +104,8 @@ impl Default for ShardConfig {
             matching_units: 1 << 16,
             matching_found: 1 << 20,
             matching_bytes: 4 << 20,
+            matches_max: 1 << 16,
+            changes_max: 1024,
             parked_bytes: 1 << 20,
             publish_gate: None,
             publish_waiting_bytes: 64 << 20,

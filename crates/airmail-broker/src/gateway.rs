@@ -66,6 +66,7 @@ mod admission;
 mod behind;
 mod behind_transitions;
 mod catchup_delivery;
+mod change;
 mod check;
 mod command;
 mod crossing;
@@ -82,6 +83,7 @@ mod matching;
 mod matching_turns;
 mod may_subscribe;
 mod messages;
+mod named;
 mod new_incarnation;
 mod own_stamps;
 mod parts;
@@ -281,6 +283,7 @@ impl Gateway {
                 }
             }
             Request::Remove { subscription } => self.remove(key, subscription, out),
+            Request::Change(change) => self.change(session, change, out),
             Request::Credit { bytes } => {
                 if !self.sessions[key].has_credit() {
                     self.mark_later();

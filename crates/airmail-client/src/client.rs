@@ -16,6 +16,7 @@ use crate::publisher::publish_task::{self, Shutdown};
 use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many_topics::ManyRequest;
+use crate::subscription::set::SetRequest;
 use crate::topics::Topics;
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
@@ -188,6 +189,12 @@ impl Client {
     #[must_use = "nothing is subscribed to before it is opened"]
     pub fn subscribe_everything(&self) -> SubscriptionRequest {
         self.request(AskedTopics::everything())
+    }
+
+    /// Prepares a set of subscriptions with filters on one stream: hundreds or thousands, each to topics of its own, which come,
+    /// go and are changed while messages flow. [`crate::SubscriptionSet`] has an example.
+    pub fn subscription_set(&self) -> SetRequest {
+        SetRequest::new(Arc::clone(&self.shared))
     }
 
     fn request(&self, topics: AskedTopics) -> SubscriptionRequest {

@@ -99,6 +99,10 @@ pub use received::{Expired, Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
 pub use subscription::many_topics::{ManyItem, ManyItems, ManyRequest, ManySubscription};
 #[cfg(feature = "grpc")]
+pub use subscription::set::{
+    MemberKey, SetBatch, SetItem, SetItems, SetMember, SetRequest, SubscriptionSet,
+};
+#[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]
 pub use topics::{Topic, Topics};

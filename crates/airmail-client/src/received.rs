@@ -239,7 +239,7 @@ impl BatchCursor {
                 return;
             }
             let log = self.received.log;
-            if let Some(owner) = self.received.owner(record.topic) {
+            for owner in self.received.owners(place) {
                 tell(owner, Expired { log, sequence });
             }
             self.skip();
@@ -275,6 +275,23 @@ impl BatchCursor {
         }
         self.skip();
         Some(message.aside(aside))
+    }
+
+    /// Takes the next message of which the node has said for which subscriptions it is, and these; `name` finds the name of its
+    /// topic.
+    pub(crate) fn next_named(
+        &mut self,
+        epoch: MapEpoch,
+        name: impl FnOnce(&Record<'_>) -> Arc<NamedTopic>,
+    ) -> Option<(Vec<SubscriptionKey>, Received)> {
+        let place = self.next?;
+        let (sequence, record) = self.received.message(place);
+        let owners = self.received.owners(place).collect();
+        let payload = self.received.share(record.payload);
+        let (appended, log) = (self.received.appended, self.log(epoch));
+        let message = Received::new(name(&record), &record, payload, sequence, appended, log);
+        self.skip();
+        Some((owners, message))
     }
 
     /// Gives the place before the next message of a subscription, if there is one.
@@ -313,15 +330,17 @@ impl BatchCursor {
         let (from, time) = (self.next?, self.received.time(now));
         // What is left out behind the first that is given.
         let mut expired = Vec::new();
-        for (sequence, record) in self.received.iter_from(from) {
-            if !self.received.is_expired(&record, time) {
-                continue;
+        let mut next = Some(from);
+        while let Some(place) = next {
+            let (sequence, record) = self.received.message(place);
+            if self.received.is_expired(&record, time) {
+                expired.push(record.index);
+                for owner in self.received.owners(place) {
+                    let log = self.received.log;
+                    tell(owner, Expired { log, sequence });
+                }
             }
-            expired.push(record.index);
-            if let Some(owner) = self.received.owner(record.topic) {
-                let log = self.received.log;
-                tell(owner, Expired { log, sequence });
-            }
+            next = self.received.seek(place + 1);
         }
         Some(MessageBatch {
             from,
@@ -362,6 +381,18 @@ impl MessageBatch {
             let topic = owner.map_or(0, |owner| owner.index() as usize);
             (topic, sequence, record)
         })
+    }
+
+    /// Iterates like [`MessageBatch::iter`], with the subscriptions that each is for.
+    pub(crate) fn iter_owners(
+        &self,
+    ) -> impl Iterator<Item = (impl Iterator<Item = SubscriptionKey>, Sequence, Record<'_>)> {
+        let places = std::iter::successors(Some(self.from), |place| self.received.seek(place + 1));
+        let messages = places.map(|place| {
+            let (sequence, record) = self.received.message(place);
+            (self.received.owners(place), sequence, record)
+        });
+        messages.filter(|(_, _, record)| self.expired.binary_search(&record.index).is_err())
     }
 
     /// Keeps a payload for longer than its message is borrowed: it shares the memory of the batch.

@@ -12,9 +12,11 @@
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
 //! goes on from its position.
 
+mod connected_core;
 mod driver;
 pub(crate) mod many_topics;
 mod places;
+pub(crate) mod set;
 mod standing;
 mod subject;
 mod subscribe_stream;

@@ -11,10 +11,12 @@
 
 mod delivery;
 mod hello;
+mod matches;
 mod nodes;
 
 pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Expired};
 pub use hello::{Credit, Hello, Maps, NamedMap, Welcome};
+pub use matches::Matches;
 pub use nodes::{NODES_TOLD_MAX, News, Nodes, ServingNode};
 
 use crate::batch::{Batch, Checked};
@@ -83,6 +85,8 @@ pub enum Request {
         /// The subscription to drop.
         subscription: SubscriptionId,
     },
+    /// Give a subscription another filter. Answered by [`State::Changed`] or [`State::Unchanged`].
+    Change(Change),
     /// The client has room for this many more bytes of deliveries.
     Credit {
         /// Bytes that are added to the present credit.
@@ -116,15 +120,30 @@ pub struct Subscribe {
     /// ([`Reply::Expired`]).
     pub tell_expired: bool,
     /// Messages that are wanted, by their attributes; `None`: all. On a stream every subscription has a filter, or none has,
-    /// as the first one says, and with filters a topic has one subscription.
+    /// as the first one says, and with filters a topic has one subscription, unless the stream has `matches`.
     pub filter: Option<Arc<Filter>>,
     /// Whether the stream's deliveries come without payloads ([`Batch::headers_of`]). What the first subscription of a
     /// stream says holds for all of them.
     pub headers_only: bool,
+    /// Whether the stream's live deliveries say which of its subscriptions each message is for ([`Delivery::matches`]). What the
+    /// first subscription of a stream says holds for all of them. Then they may overlap: each has a filter, and there may
+    /// be any number to a topic and of a log, topics beside selections.
+    pub matches: bool,
 }
 
-/// Messages that a subscription is for. On a stream all subscriptions are to topics, or all are selections, as the first one
-/// says; and of each log there is one selection.
+/// Another filter for a subscription of a stream with [`Subscribe::matches`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The subscription.
+    pub subscription: SubscriptionId,
+    /// The use of its number from the change on: higher than the one before.
+    pub generation: Generation,
+    /// Messages that are wanted from then on.
+    pub filter: Arc<Filter>,
+}
+
+/// Messages that a subscription is for. On a stream without [`Subscribe::matches`] all subscriptions are to topics, or all are
+/// selections, as the first one says; and of each log there is one selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Those of this topic.
@@ -234,6 +253,14 @@ pub enum State {
         /// All of its logs. `next` is the first number not asked for; numbers before it are accounted for.
         places: Places,
     },
+    /// Its generation is in force from here on, with the filter of its [`Change`].
+    Changed {
+        /// Its logs, as far as it stands in any: from `next` on, or from where it has got to if that is further, messages are held
+        /// against the new filter; numbers before it are accounted for. It is where it was: live, or detached.
+        places: Places,
+    },
+    /// The [`Change`] of its generation is refused, and the one before stays in force.
+    Unchanged(Error),
     /// Ended at the client's wish.
     Removed,
     /// Ended by the node, or never begun.
@@ -261,7 +288,9 @@ impl State {
     #[must_use]
     pub fn places(&self) -> Places {
         match self {
-            State::Live { places } | State::Complete { places } => places.clone(),
+            State::Live { places } | State::Complete { places } | State::Changed { places } => {
+                places.clone()
+            }
             State::Detached {
                 log,
                 incarnation,
@@ -272,7 +301,7 @@ impl State {
                 incarnation: *incarnation,
                 next: *next,
             }]),
-            State::Removed | State::Failed(_) => Places::new(),
+            State::Removed | State::Failed(_) | State::Unchanged(_) => Places::new(),
         }
     }
 }

@@ -405,7 +405,7 @@ impl Taker {
         let cost = match &item {
             Some(Event::Reply(Reply::Delivery(delivery))) => {
                 self.given += delivery.body.len() as u64;
-                delivery.body.cost()
+                delivery.cost()
             }
             Some(Event::Reply(Reply::Expired(expired))) => expired.cost(),
             _ => 0,

@@ -249,6 +249,9 @@ pub struct StoredMessage {
     /// When it expires, by the clock of `appended_at_us`. Absent: never.
     #[prost(int64, optional, tag = "8")]
     pub expires_at_us: ::core::option::Option<i64>,
+    /// On a stream with `Add.matches`, of a live delivery: the numbers of the subscriptions that it is for, ascending.
+    #[prost(uint32, repeated, tag = "9")]
+    pub subscriptions: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StoredMessages {
@@ -398,7 +401,7 @@ pub struct PublishOneResponse {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SubscribeRequest {
-    #[prost(oneof = "subscribe_request::Kind", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "subscribe_request::Kind", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub kind: ::core::option::Option<subscribe_request::Kind>,
 }
 /// Nested message and enum types in `SubscribeRequest`.
@@ -419,6 +422,9 @@ pub mod subscribe_request {
         /// From version 3 on. Answered by StreamClock.
         #[prost(message, tag = "6")]
         AskClock(super::AskClock),
+        /// From version 4 on.
+        #[prost(message, tag = "7")]
+        Change(super::Change),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -466,7 +472,7 @@ pub struct Add {
     #[prost(string, tag = "7")]
     pub name: ::prost::alloc::string::String,
     /// Only messages whose attributes it matches (docs/filters.md). Empty: all. The first Add of a stream decides whether all of
-    /// its subscriptions have filters, or none; with filters, a topic has one subscription on it.
+    /// its subscriptions have filters, or none; with filters, a topic has one subscription on it, but for `matches`.
     #[prost(string, tag = "8")]
     pub filter: ::prost::alloc::string::String,
     /// Be told of messages that the subscription is not given because they have expired: Expired.
@@ -480,15 +486,19 @@ pub struct Add {
     /// wants all of a namespace with several adds a subscription for each.
     #[prost(uint32, optional, tag = "14")]
     pub log: ::core::option::Option<u32>,
+    /// From version 4 on. Live deliveries to this stream say for each message which of its subscriptions it is for, so these may
+    /// overlap: topics beside selections, many of each, every one with a filter. The first Add of a stream decides for all.
+    #[prost(bool, tag = "15")]
+    pub matches: bool,
     /// In place of a topic: topics of the namespace (docs/selections.md). The first Add of a stream decides whether its
-    /// subscriptions are to topics or are selections; of each log it has one selection.
+    /// subscriptions are to topics or are selections; of each log it has one selection. But for `matches`.
     #[prost(oneof = "add::Selector", tags = "11, 12, 13")]
     pub selector: ::core::option::Option<add::Selector>,
 }
 /// Nested message and enum types in `Add`.
 pub mod add {
     /// In place of a topic: topics of the namespace (docs/selections.md). The first Add of a stream decides whether its
-    /// subscriptions are to topics or are selections; of each log it has one selection.
+    /// subscriptions are to topics or are selections; of each log it has one selection. But for `matches`.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Selector {
         /// Every topic whose name begins so.
@@ -506,6 +516,19 @@ pub mod add {
 pub struct Remove {
     #[prost(uint32, tag = "1")]
     pub subscription: u32,
+}
+/// Another filter for a subscription of a stream with `Add.matches`. Answered by Status.changed: messages up to the places named
+/// there were held against the filter before, those from there on are against this one. Refused: Status.unchanged, and the
+/// filter before it stays. A change goes through no sooner than what was delivered before it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Change {
+    #[prost(uint32, tag = "1")]
+    pub subscription: u32,
+    /// The use of the number from the change on: higher than the one before.
+    #[prost(uint32, tag = "2")]
+    pub generation: u32,
+    #[prost(string, tag = "3")]
+    pub filter: ::prost::alloc::string::String,
 }
 /// More room for deliveries: what was taken of the credit, given back. A stream holds at most 64 MiB;
 /// a client that grants again what it has not taken is cut off with OVERLOADED at twice that.
@@ -605,6 +628,9 @@ pub struct Delivery {
     /// Only where messages in it expire.
     #[prost(message, optional, tag = "10")]
     pub clock: ::core::option::Option<ClockReading>,
+    /// With `batch`, on the live range of a stream with `Add.matches`.
+    #[prost(message, optional, tag = "11")]
+    pub matches: ::core::option::Option<Matches>,
     #[prost(oneof = "delivery::Body", tags = "7, 8")]
     pub body: ::core::option::Option<delivery::Body>,
 }
@@ -617,6 +643,17 @@ pub mod delivery {
         #[prost(message, tag = "8")]
         Messages(super::StoredMessages),
     }
+}
+/// The subscriptions that the messages of a delivery are for, by their numbers. As everywhere, messages below the `next` of a
+/// subscription's Status.live are not for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Matches {
+    /// How many each message is for, in their order; at least one. None at all: each is for one.
+    #[prost(uint32, repeated, tag = "1")]
+    pub counts: ::prost::alloc::vec::Vec<u32>,
+    /// Those of the first message, ascending, then those of the second, and so on.
+    #[prost(uint32, repeated, tag = "2")]
+    pub subscriptions: ::prost::alloc::vec::Vec<u32>,
 }
 /// The clock that made the append times of a log showed this, or less, when the node's monotone clock (StreamClock) showed
 /// that.
@@ -679,12 +716,12 @@ pub struct Status {
     /// for each lane. A log that is detached is told by a status of its own.
     #[prost(message, repeated, tag = "9")]
     pub further: ::prost::alloc::vec::Vec<At>,
-    #[prost(oneof = "status::State", tags = "3, 4, 8, 6, 7")]
+    #[prost(oneof = "status::State", tags = "3, 4, 8, 6, 7, 10, 11")]
     pub state: ::core::option::Option<status::State>,
 }
 /// Nested message and enum types in `Status`.
 pub mod status {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum State {
         #[prost(message, tag = "3")]
         Live(super::At),
@@ -696,7 +733,21 @@ pub mod status {
         Removed(bool),
         #[prost(message, tag = "7")]
         Failed(super::Error),
+        /// The generation is in force from here on, with the filter of its Change.
+        #[prost(message, tag = "10")]
+        Changed(super::Changed),
+        /// The Change of this generation is refused; the one before stays in force.
+        #[prost(message, tag = "11")]
+        Unchanged(super::Error),
     }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Changed {
+    /// For each log where the subscription stands: from `next` on, or from where it has got to if that is further, messages are held
+    /// against the new filter; everything before it is accounted for. A log that is not named is one where it is still to
+    /// begin, with the new filter.
+    #[prost(message, repeated, tag = "1")]
+    pub places: ::prost::alloc::vec::Vec<At>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct At {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The lowest protocol version that this build speaks.
 pub const PROTOCOL_MIN: u32 = 1;
 /// The highest protocol version that this build speaks.
-pub const PROTOCOL_MAX: u32 = 3;
+pub const PROTOCOL_MAX: u32 = 4;
 
 /// The version to be spoken, out of what both sides can.
 ///
@@ -307,13 +307,13 @@ mod tests {
     #[test]
     fn a_protocol_that_is_not_spoken_names_both_ranges() {
         let hello = v1::ClientHello {
-            protocol_min: 4,
-            protocol_max: 5,
+            protocol_min: PROTOCOL_MAX + 1,
+            protocol_max: 9,
             ..Default::default()
         };
         let error = check_client_hello(&hello).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
-        assert_eq!((error.found(), error.expected()), ("4 to 5", "1 to 3"));
+        assert_eq!((error.found(), error.expected()), ("5 to 9", "1 to 4"));
     }
 
     #[test]

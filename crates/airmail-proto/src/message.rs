@@ -159,25 +159,28 @@ pub fn position_of(
     }
 }
 
-/// The messages of a batch whose numbers lie in `covers`, and that `wanted` takes by their topic
-/// and number. `aside` says for a topic where the other lane's log goes on, as far as it has been told.
+/// The messages of a batch whose numbers lie in `covers`, and that `wanted` takes by their place in the batch, topic
+/// and number; it names the subscriptions that each is for, or none where that is not to be told. `aside` says for a topic where the other lane's log goes on, as far as it has been told.
 pub fn stored_messages(
     batch: &Batch,
     placed: &Placed,
     covers: Extent,
-    mut wanted: impl FnMut(TopicEntry<'_>, Sequence) -> bool,
+    mut wanted: impl FnMut(usize, TopicEntry<'_>, Sequence) -> Option<Vec<u32>>,
     mut aside: impl FnMut(TopicEntry<'_>) -> Option<LogPosition>,
 ) -> Vec<v1::StoredMessage> {
     let mut messages = Vec::with_capacity(batch.records().into());
-    for record in batch.iter() {
+    for (place, record) in batch.iter().enumerate() {
         let sequence = placed.base.plus(record.index.into());
         let topic = TopicEntry {
             hash: record.topic_hash,
             name: record.topic_name,
         };
-        if !covers.contains(sequence) || !wanted(topic, sequence) {
+        if !covers.contains(sequence) {
             continue;
         }
+        let Some(subscriptions) = wanted(place, topic, sequence) else {
+            continue;
+        };
         let attributes = record.attributes;
         messages.push(v1::StoredMessage {
             topic: record.topic_name.to_owned(),
@@ -193,6 +196,7 @@ pub fn stored_messages(
                 let ttl_us = i64::from(ttl_ms) * 1_000;
                 placed.appended.0.saturating_add(ttl_us)
             }),
+            subscriptions,
         });
     }
     messages

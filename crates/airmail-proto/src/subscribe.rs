@@ -1,6 +1,7 @@
 //! Messages of a subscribe stream: subscriptions and credit up, deliveries and what belongs to
 //! them down.
 
+mod matches;
 mod replies;
 mod wanted;
 
@@ -13,7 +14,7 @@ pub use wanted::{Named, named_from_proto, selection_to_proto};
 
 use crate::v1;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Generation, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::frame::{Change, Generation, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::namespace::{namespace_not_found, namespace_or_default};
 use airmail_model::{AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence};
 use std::sync::Arc;
@@ -44,7 +45,30 @@ pub fn subscribe_from_proto(
         tell_expired: add.tell_expired,
         filter: filter_from_proto(&add.filter)?,
         headers_only: add.headers_only,
+        matches: add.matches,
     })
+}
+
+/// Another filter for a subscription, from a message.
+///
+/// # Errors
+/// Those of a filter; `FILTER_INVALID` for the empty one, too.
+pub fn change_from_proto(change: &v1::Change) -> Result<Change, Error> {
+    Ok(Change {
+        subscription: SubscriptionId(change.subscription),
+        generation: Generation(change.generation),
+        filter: Arc::new(Filter::parse(&change.filter)?),
+    })
+}
+
+/// Another filter for a subscription, as a message.
+#[must_use]
+pub fn change_to_proto(change: &Change) -> v1::Change {
+    v1::Change {
+        subscription: change.subscription.0,
+        generation: change.generation.0,
+        filter: change.filter.to_string(),
+    }
 }
 
 /// A filter from its text; `None` for the empty one.
@@ -125,6 +149,7 @@ pub fn subscribe_to_proto(
         headers_only: subscribe.headers_only,
         selector,
         log,
+        matches: subscribe.matches,
     }
 }
 

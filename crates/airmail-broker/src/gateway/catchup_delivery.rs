@@ -101,6 +101,7 @@ impl Gateway {
             appended: part.appended,
             clock,
             body,
+            matches: None,
         };
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
         self.behind[key].told = part.end;

@@ -9,7 +9,7 @@ use crate::keys::LogKey;
 use crate::records_by_topic::RecordsByTopic;
 use airmail_log::Stored;
 use airmail_model::LogId;
-use airmail_model::frame::Delivered;
+use airmail_model::frame::{Delivered, Matches, SubscriptionId};
 use airmail_model::verdict::Roles;
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -185,19 +185,55 @@ impl<'a> Fanout<'a> {
         if matched.places.len() > 1 {
             kept.sort_unstable();
         }
-        let batch = &self.stored.batch;
-        let is_all = kept.len() == usize::from(batch.records()) && !headers_only;
-        let body = if is_all {
-            Some(Delivered::Whole(batch.clone()))
-        } else if headers_only {
-            batch.headers_of(&kept).map(Delivered::Slice)
-        } else {
-            batch.slice_of(&kept).map(Delivered::Slice)
-        };
+        let body = self.body_of(&kept, headers_only);
         let part = SessionPart { left_out, body };
         if self.matched.len() < PARTS_KEPT {
             self.matched.push((matched, part.clone()));
         }
         part
+    }
+
+    /// The records at these places, ascending; without payloads, or with. `None`: there are none.
+    fn body_of(&self, places: &[u16], headers_only: bool) -> Option<Delivered> {
+        let batch = &self.stored.batch;
+        let is_all = places.len() == usize::from(batch.records()) && !headers_only;
+        if is_all {
+            Some(Delivered::Whole(batch.clone()))
+        } else if headers_only {
+            batch.headers_of(places).map(Delivered::Slice)
+        } else {
+            batch.slice_of(places).map(Delivered::Slice)
+        }
+    }
+
+    /// The records that match filters of a session's subscriptions, but for what is left out, and which of these each is
+    /// for.
+    pub(super) fn named_part<'r>(
+        &mut self,
+        those: impl Iterator<Item = (SubscriptionId, &'r [u16])>,
+        (headers_only, roles): (bool, &Roles),
+    ) -> (SessionPart, Option<Matches>) {
+        let left_out = self.left_out(roles);
+        let is_out = |place: u16| {
+            let left_out = left_out.as_ref();
+            left_out.is_some_and(|of| of.places.get(usize::from(place)) == Some(&true))
+        };
+        let mut entries: Vec<(u16, SubscriptionId)> = Vec::new();
+        for (id, places) in those {
+            let kept = places.iter().filter(|place| !is_out(**place));
+            entries.extend(kept.map(|place| (*place, id)));
+        }
+        entries.sort_unstable();
+        let (mut kept, mut counts): (Vec<u16>, Vec<u32>) = (Vec::new(), Vec::new());
+        for of_record in entries.chunk_by(|one, other| one.0 == other.0) {
+            kept.extend(of_record.first().map(|(place, _)| *place));
+            counts.push(u32::try_from(of_record.len()).unwrap_or(u32::MAX));
+        }
+        let body = self.body_of(&kept, headers_only);
+        let subscriptions = entries.into_iter().map(|(_, id)| id).collect();
+        (
+            SessionPart { left_out, body },
+            Matches::new(&counts, subscriptions),
+        )
     }
 }

@@ -1,16 +1,14 @@
 //! Filters: which messages of a topic a subscription wants, by their attributes.
 //!
-//! A filter that several subscriptions have, of whatever clients, is kept once, and a batch is held against it once. All
-//! subscriptions of a stream have one, or none has: so a delivery is for whoever it names, and a message is never for one of a
-//! stream's subscriptions to a topic and not for the other. Where a place has many, an index finds those that match
-//! ([`at_place`]).
+//! A filter that several subscriptions have, of whatever clients, is kept once, and a batch is held against it once. Where a
+//! place has many, an index finds those that match ([`at_place`]).
 //!
-//! Invariants: a filter is kept as long as somebody has it; no stream has two subscriptions with filters to one topic.
+//! Invariants: a filter is kept as long as somebody has it.
 
 mod at_place;
 
 use super::scope::FilteredPlace;
-use crate::keys::{SessionKey, SubKey};
+use crate::keys::SubKey;
 use airmail_match::TooComplex;
 use airmail_model::batch::Record;
 use airmail_model::filter::Filter;
@@ -30,7 +28,7 @@ const OVERHEAD_BYTES: usize = 200;
 const INDEX_BYTES_MAX: usize = 64 << 20;
 
 /// A filter, by the order in which they have come. Never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FilterKey(u64);
 
 /// A filter, and how many subscriptions have it.
@@ -55,8 +53,6 @@ pub(super) struct Filters {
     untended: BTreeSet<FilteredPlace>,
     /// Memory of the indexes.
     index_bytes: usize,
-    /// Subscriptions with filters, by their streams and topics.
-    of_stream: HashMap<(SessionKey, FilteredPlace), SubKey>,
     /// Memory of the filters.
     bytes: usize,
 }
@@ -74,18 +70,8 @@ impl Filters {
         }
     }
 
-    /// Whether a stream may have a subscription to a topic with this filter.
-    pub(super) fn may_add(
-        &mut self,
-        (session, place): (SessionKey, FilteredPlace),
-        filter: &Filter,
-    ) -> Result<(), Error> {
-        if self.of_stream.contains_key(&(session, place)) {
-            return Err(Error::new(ErrorCode::SubscriptionInvalid)
-                .field("filter")
-                .value(filter)
-                .limit("one subscription with a filter to a topic on a stream"));
-        }
+    /// Whether there is room for a subscription with this filter.
+    pub(super) fn may_add(&mut self, place: FilteredPlace, filter: &Filter) -> Result<(), Error> {
         let too_complex = |value: usize, limit: String| {
             let error = Error::new(ErrorCode::FilterTooComplex).field("filter");
             Err(error.value(value).limit(limit))
@@ -119,12 +105,7 @@ impl Filters {
     }
 
     /// Takes note of a subscription's filter, which it may have.
-    pub(super) fn add(
-        &mut self,
-        sub: SubKey,
-        (session, place): (SessionKey, FilteredPlace),
-        filter: Arc<Filter>,
-    ) {
+    pub(super) fn add(&mut self, sub: SubKey, place: FilteredPlace, filter: Arc<Filter>) {
         let key = match self.by_filter.get(&filter) {
             Some(key) => *key,
             None => {
@@ -145,7 +126,6 @@ impl Filters {
             kept.users += 1;
         }
         self.of_subscription.insert(sub, key);
-        self.of_stream.insert((session, place), sub);
         let kept = &self.kept;
         let of_place = self.of_place.entry(place).or_default();
         let before = of_place.bytes();
@@ -156,12 +136,11 @@ impl Filters {
     }
 
     /// Forgets the filter of a subscription that ends, if it has one.
-    pub(super) fn remove(&mut self, sub: SubKey, (session, place): (SessionKey, FilteredPlace)) {
+    pub(super) fn remove(&mut self, sub: SubKey, place: FilteredPlace) {
         let Some(key) = self.of_subscription.remove(&sub) else {
             // Input: a subscription without one.
             return;
         };
-        self.of_stream.remove(&(session, place));
         let few = self.few;
         let is_empty = self.at(place, |of_place| {
             of_place.remove(key, few);

@@ -6,6 +6,7 @@
 //! session that wants no payloads gets slices that have none.
 
 use super::behind::{Behind, BehindState};
+use super::change::WaitingChanges;
 use super::fanout::{Fanout, Topics, Wanted};
 use super::matching_turns::Turn;
 use super::selected::Selecting;
@@ -16,9 +17,10 @@ use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
 use airmail_log::{GapWhy, Stored};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Matches, Reply, State};
 use airmail_model::verdict::ClockReading;
 use airmail_model::{Extent, LogId, Sequence};
+use std::sync::Arc;
 
 /// Bytes that live traffic has moved, and buffers that are kept between batches for their memory.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ pub(super) struct LiveWork {
     matches: Vec<(SessionKey, u16, SubKey)>,
     /// Work for those with filters.
     pub(super) work: Work,
+    /// Changes of filters that wait.
+    pub(super) changes: WaitingChanges,
 }
 
 /// Subscriptions of one session that a batch is for.
@@ -188,7 +192,7 @@ impl Gateway {
         let stored = fanout.stored;
         let clock = fanout.judged.as_ref().and_then(|of| of.clock);
         let range = (fanout.log, Pace::AtOnce, stored.extent.last);
-        if !self.give_live(session, range, stored, (clock, body), out) {
+        if !self.give_live(session, range, stored, (clock, body, None), out) {
             // Read for from here on, nobody misses anything.
             for sub in to.subs() {
                 self.detach(sub, fanout.log, stored.extent.first, out);
@@ -202,7 +206,7 @@ impl Gateway {
         session: SessionKey,
         (log, pace, last): (LogKey, Pace, Sequence),
         stored: &Stored,
-        (clock, body): (Option<ClockReading>, Delivered),
+        (clock, body, matches): (Option<ClockReading>, Delivered, Option<Matches>),
         out: &mut GatewayEffects,
     ) -> bool {
         let of = &mut self.logs[log];
@@ -213,10 +217,6 @@ impl Gateway {
         let previous = range.next.before();
         range.next = last.plus(1);
         let id = of.id;
-        self.sessions[session].charge(body.cost());
-        self.given(session, body.len());
-        self.stats.delivered(&body);
-        self.live.moved_bytes += body.len();
         let delivery = Delivery {
             channel: Channel::Live,
             log: id,
@@ -226,7 +226,13 @@ impl Gateway {
             appended: stored.appended,
             clock,
             body,
+            matches: matches.map(Arc::new),
         };
+        let body = &delivery.body;
+        self.sessions[session].charge(delivery.cost());
+        self.given(session, body.len());
+        self.stats.delivered(body);
+        self.live.moved_bytes += body.len();
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
         true
     }

@@ -60,6 +60,8 @@ pub(super) struct BatchTurn {
     pub(super) from: Sequence,
     /// Place of the first record that was not yet held against the filters everywhere.
     pub(super) record: u16,
+    /// Place of the first record of the piece.
+    first: u16,
     /// Where it is held against them: at its topic first, then at the selections.
     pub(super) is_at_selections: bool,
     pub(super) found: Found,
@@ -80,6 +82,7 @@ impl BatchTurn {
             stored,
             from,
             record: 0,
+            first: 0,
             is_at_selections: false,
             found: Found::new(),
             entries: 0,
@@ -103,6 +106,12 @@ impl BatchTurn {
         self.stored.base.plus(index.into())
     }
 
+    /// Whether nothing of the piece was held against filters yet, or is still to be handed over.
+    fn is_fresh(&self) -> bool {
+        let is_at_first = self.record == self.first && !self.is_at_selections;
+        is_at_first && self.found.is_empty() && self.recipients.is_empty()
+    }
+
     /// Records and subscriptions of the piece that do not match.
     pub(super) fn unmatched(&self) -> u64 {
         self.asked.saturating_sub(self.given)
@@ -111,6 +120,7 @@ impl BatchTurn {
     /// Begins the next piece.
     pub(super) fn begin_piece(&mut self) {
         self.from = self.piece_end();
+        self.first = self.record;
         self.entries = 0;
         self.asked = 0;
         self.given = 0;
@@ -139,6 +149,13 @@ impl MatchingTurns {
     /// The first number of the piece that is handed over; `None` while no batch has its turn.
     pub(super) fn begun(&self) -> Option<Sequence> {
         self.batch.as_ref().map(|batch| batch.from)
+    }
+
+    /// Whether a piece is under way: some of its records have been held against filters, and not all of what was found has
+    /// been handed over.
+    pub(super) fn is_under_way(&self) -> bool {
+        let batch = self.batch.as_ref();
+        batch.is_some_and(|batch| !batch.is_fresh() || self.looked.is_begun())
     }
 
     /// Memory of all that waits.

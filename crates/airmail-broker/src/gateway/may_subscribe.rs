@@ -5,6 +5,7 @@ use super::scope::{FilteredPlace, SlotLogs};
 use crate::access::Action;
 use crate::catalog::Entry;
 use crate::keys::SessionKey;
+use airmail_model::filter::Filter;
 use airmail_model::frame::{Subscribe, Wanted};
 use airmail_model::selector::Selector;
 use airmail_model::{Error, ErrorCode, Lane, LogId, TopicHash};
@@ -105,9 +106,45 @@ impl Gateway {
                 .value(id));
         };
         let asked = asked(&entry, &wanted.wanted)?;
+        self.may_match(session, wanted, asked.filtered_place())?;
         self.may_select(session, &asked)?;
         self.may_filter(session, wanted, asked.filtered_place())?;
         Ok((entry, asked))
+    }
+
+    /// Whether the subscriptions of a stream may be named, or not, and so whether this one may be beside those before it.
+    fn may_match(
+        &self,
+        session: SessionKey,
+        wanted: &Subscribe,
+        place: FilteredPlace,
+    ) -> Result<(), Error> {
+        if !self.sessions[session].may_match(wanted.matches) {
+            let limit = "as those before it on its stream";
+            return Err(invalid("matches").value(wanted.matches).limit(limit));
+        }
+        if wanted.matches {
+            let with_filter = invalid("filter").value("none");
+            let with_filter = with_filter.limit("a filter, where `matches` is asked for");
+            return wanted.filter.as_ref().map(|_| ()).ok_or(with_filter);
+        }
+        if !self.subs.is_alone(session, place) {
+            return Ok(());
+        }
+        let without_matches = "on a stream without `matches`";
+        Err(match (&wanted.wanted, &wanted.filter) {
+            (Wanted::Selected { selector, .. }, _) => {
+                let limit = format_args!("one selection of a log {without_matches}");
+                invalid("selector").value(selector).limit(limit)
+            }
+            (Wanted::Topic(_), filter) => {
+                let filter = filter
+                    .as_deref()
+                    .map_or_else(String::new, Filter::to_string);
+                let limit = format_args!("one subscription to a topic {without_matches}");
+                invalid("filter").value(filter).limit(limit)
+            }
+        })
     }
 
     /// Whether a subscription may be a selection, or be none.
@@ -131,7 +168,7 @@ impl Gateway {
         }
         let selectors = &self.subs.selectors;
         selection.map_or(Ok(()), |(logs, selector)| {
-            selectors.may_add((session, logs), selector)
+            selectors.may_add(logs.namespace, selector)
         })
     }
 
@@ -154,6 +191,6 @@ impl Gateway {
             return Err(invalid("filter").value(value).limit(limit));
         }
         let filters = &mut self.subs.filters;
-        filter.map_or(Ok(()), |filter| filters.may_add((session, place), filter))
+        filter.map_or(Ok(()), |filter| filters.may_add(place, filter))
     }
 }

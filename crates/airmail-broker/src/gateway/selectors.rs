@@ -4,13 +4,12 @@
 //! one, which every name that it selects begins with: so those of a topic are found by the beginnings of its name, of as many
 //! lengths as there are, and only patterns among them are looked at further.
 //!
-//! Invariants: a selector is kept as long as somebody has it. On a stream, each log has one selection at most.
+//! Invariants: a selector is kept as long as somebody has it.
 
 use super::scope::{Selection, SlotLogs};
-use crate::keys::{SelectorKey, SessionKey};
+use crate::keys::SelectorKey;
 use airmail_model::selector::Selector;
 use airmail_model::{Error, ErrorCode, NamespaceId};
-use hashbrown::HashSet;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -50,8 +49,8 @@ pub(super) struct Selectors {
     kept: Slab<Kept>,
     by_selector: BTreeMap<(NamespaceId, Arc<Selector>), SelectorKey>,
     namespaces: BTreeMap<NamespaceId, OfNamespace>,
-    /// Logs of which streams have selections: only looked up, never walked.
-    of_streams: HashSet<(SessionKey, SlotLogs)>,
+    /// Number of subscriptions that have one.
+    users: usize,
     /// Memory of the selectors.
     bytes: usize,
 }
@@ -65,19 +64,13 @@ fn is_pattern(selector: &Selector) -> bool {
 }
 
 impl Selectors {
-    /// Whether a stream may have this selection of a slot's logs.
+    /// Whether there is room for a selection of a namespace's topics.
     pub(super) fn may_add(
         &self,
-        (session, logs): (SessionKey, SlotLogs),
+        namespace: NamespaceId,
         selector: &Arc<Selector>,
     ) -> Result<(), Error> {
-        if self.of_streams.contains(&(session, logs)) {
-            return Err(Error::new(ErrorCode::SubscriptionInvalid)
-                .field("selector")
-                .value(selector)
-                .limit("one selection of a log on a stream"));
-        }
-        let known = (logs.namespace, Arc::clone(selector));
+        let known = (namespace, Arc::clone(selector));
         if self.by_selector.contains_key(&known) {
             return Ok(());
         }
@@ -85,7 +78,7 @@ impl Selectors {
             let error = Error::new(ErrorCode::FilterTooComplex).field("selector");
             Err(error.value(value).limit(limit))
         };
-        let patterns = self.namespaces.get(&logs.namespace);
+        let patterns = self.namespaces.get(&namespace);
         let patterns = patterns.map_or(0, |of| of.patterns);
         if is_pattern(selector) && patterns >= PATTERNS_MAX {
             let limit = format!("{PATTERNS_MAX} different patterns of a namespace");
@@ -99,13 +92,9 @@ impl Selectors {
         Ok(())
     }
 
-    /// Takes note of a selection that a stream has from now on, and may have.
-    pub(super) fn add(
-        &mut self,
-        (session, logs): (SessionKey, SlotLogs),
-        selector: Arc<Selector>,
-    ) -> Selection {
-        self.of_streams.insert((session, logs));
+    /// Takes note of a selection that a subscription has from now on.
+    pub(super) fn add(&mut self, logs: SlotLogs, selector: Arc<Selector>) -> Selection {
+        self.users += 1;
         let known = (logs.namespace, selector);
         let selector = match self.by_selector.get(&known) {
             Some(key) => *key,
@@ -132,10 +121,9 @@ impl Selectors {
         key
     }
 
-    /// Forgets a selection of a stream's subscription, which ends.
-    pub(super) fn remove(&mut self, session: SessionKey, selection: Selection) {
-        let Selection { logs, selector } = selection;
-        self.of_streams.remove(&(session, logs));
+    /// Forgets the selection of a subscription, which ends.
+    pub(super) fn remove(&mut self, Selection { selector, .. }: Selection) {
+        self.users -= 1;
         let kept = &mut self.kept[selector.place()];
         kept.users -= 1;
         if kept.users == 0 {
@@ -200,7 +188,7 @@ impl Selectors {
 
     /// Number of subscriptions that have one.
     pub(super) fn users(&self) -> usize {
-        self.of_streams.len()
+        self.users
     }
 }
 

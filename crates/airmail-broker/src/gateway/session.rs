@@ -45,6 +45,8 @@ pub(crate) struct Session {
     filtered: Option<bool>,
     /// Whether its subscriptions are selections; `None` before its first one.
     selects: Option<bool>,
+    /// Whether its live deliveries name the subscriptions that they are for; `None` before its first one.
+    matches: Option<bool>,
     /// Roles by namespace, where there are any.
     roles: Vec<(NamespaceId, Roles)>,
     by_number: SubscriptionsByNumber,
@@ -123,9 +125,27 @@ impl Session {
         }
     }
 
-    /// Whether a subscription may come that is a selection, or is none: as the first one.
+    /// Whether a subscription may come that is a selection, or is none: as the first one; or any, if each message says which it
+    /// is for.
     pub(crate) fn may_select(&self, selects: bool) -> bool {
-        self.selects.is_none_or(|of| of == selects)
+        self.matches() || self.selects.is_none_or(|of| of == selects)
+    }
+
+    /// Whether a subscription may come that wants deliveries to name the subscriptions that they are for, or does not: as
+    /// the first one.
+    pub(crate) fn may_match(&self, matches: bool) -> bool {
+        self.matches.is_none_or(|of| of == matches)
+    }
+
+    /// A subscription has come that wants deliveries to name the subscriptions that they are for, or does not: the first
+    /// decides for all.
+    pub(crate) fn wants_matches(&mut self, matches: bool) {
+        self.matches.get_or_insert(matches);
+    }
+
+    /// Whether its live deliveries name the subscriptions that they are for, so that these may overlap.
+    pub(crate) fn matches(&self) -> bool {
+        self.matches == Some(true)
     }
 
     /// A subscription has come that is a selection, or is none: the first decides for all.
@@ -205,6 +225,7 @@ impl Sessions {
             headers_only: None,
             filtered: None,
             selects: None,
+            matches: None,
             roles: Vec::new(),
             by_number: SubscriptionsByNumber::default(),
         });

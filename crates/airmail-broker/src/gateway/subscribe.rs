@@ -67,7 +67,7 @@ impl Gateway {
         let scope = match asked {
             Asked::Topic(topic) => Scope::Topic(topic),
             Asked::Selection(logs, selector) => {
-                Scope::Selected(self.subs.selectors.add((session, logs), selector))
+                Scope::Selected(self.subs.selectors.add(logs, selector))
             }
         };
         let sub = Subscription::new(scope, id, generation, session, self.logs[log].at);
@@ -76,9 +76,13 @@ impl Gateway {
         self.sessions[session].wants_headers_only(wanted.headers_only);
         self.sessions[session].filters(wanted.filter.is_some());
         self.sessions[session].selects(scope.selection().is_some());
+        self.sessions[session].wants_matches(wanted.matches);
+        if !wanted.matches && (wanted.filter.is_some() || scope.selection().is_some()) {
+            self.subs.keep_alone(sub);
+        }
         if let Some(filter) = wanted.filter {
             let place = scope.filtered_place();
-            self.subs.filters.add(sub, (session, place), filter);
+            self.subs.filters.add(sub, place, filter);
         }
         if wanted.tell_expired {
             self.subs.tell_of_expiry(sub);

@@ -7,7 +7,7 @@
 //! that one is known to [`super::parts`].
 
 use super::filters::Filters;
-use super::scope::{Scope, Selection, SlotLogs};
+use super::scope::{FilteredPlace, Scope, Selection, SlotLogs};
 use super::selectors::Selectors;
 use super::tail_subscriptions::ListKey;
 use crate::keys::{BehindKey, LiveAt, SelectorKey, SessionKey, SubKey, TailKey};
@@ -140,6 +140,8 @@ pub(crate) struct Subscriptions {
     pub(super) filters: Filters,
     /// Selectors of those that are selections.
     pub(super) selectors: Selectors,
+    /// Places that a stream has for one of its subscriptions alone: only looked up, never walked.
+    alone: HashSet<(SessionKey, FilteredPlace)>,
 }
 
 impl Subscriptions {
@@ -161,12 +163,25 @@ impl Subscriptions {
         self.told_of_expiry.remove(&key);
         let sub = self.slab.remove(key.place());
         let scope = sub.scope();
-        self.filters
-            .remove(key, (sub.session, scope.filtered_place()));
+        self.filters.remove(key, scope.filtered_place());
+        self.alone.remove(&(sub.session, scope.filtered_place()));
         if let Some(selection) = scope.selection() {
-            self.selectors.remove(sub.session, selection);
+            self.selectors.remove(selection);
         }
         sub
+    }
+
+    /// Keeps a place of a stream for this subscription, which has a filter, or is a selection, and is not told of whom
+    /// messages are for.
+    pub(super) fn keep_alone(&mut self, key: SubKey) {
+        let sub = &self[key];
+        let place = (sub.session, sub.scope().filtered_place());
+        self.alone.insert(place);
+    }
+
+    /// Whether a stream has this place for one of its subscriptions alone.
+    pub(super) fn is_alone(&self, session: SessionKey, place: FilteredPlace) -> bool {
+        self.alone.contains(&(session, place))
     }
 
     /// Every one, in order of key.

@@ -65,6 +65,7 @@ impl Gateway {
             .subs
             .filters
             .tend((self.config.matching_units / 4).max(1));
+        self.make_changes(out);
         if self.live.work.logs.is_empty() {
             self.timers.turns = is_untended.then_some(self.now.mono);
             return;
@@ -152,10 +153,18 @@ impl Gateway {
             } else if batch.is_found() {
                 self.stats.filtered += batch.unmatched();
                 self.logs[key].tail.turns.first_is_done();
+                self.make_changes_of(key, out);
                 return self.rest_tail(key, out);
             } else {
                 self.stats.filtered += batch.unmatched();
                 batch.begin_piece();
+                self.logs[key].tail.turns.batch = Some(batch);
+                self.make_changes_of(key, out);
+                let Some(same) = self.logs[key].tail.turns.batch.take() else {
+                    // Input: somebody's detachment has given the whole tail up.
+                    return;
+                };
+                batch = same;
             }
         }
         self.logs[key].tail.turns.batch = Some(batch);
@@ -220,8 +229,15 @@ impl Gateway {
                 }
             }
             self.live.work.spend(DELIVERY_UNITS);
-            if !there.is_empty() {
-                self.give_matched((session, from, end), &mut fanout, &there, out);
+            let of_piece = (session, from, end);
+            if there.is_empty() {
+                // Input: those who were found have left since.
+            } else if self.sessions[session].matches() {
+                let rest = self.give_named(of_piece, &mut fanout, there.into_vec(), out);
+                let rest = rest.into_iter().map(|(sub, of)| ((session, sub), of));
+                recipients.extend(rest);
+            } else {
+                self.give_matched(of_piece, &mut fanout, &there, out);
             }
         }
     }
@@ -276,7 +292,7 @@ impl Gateway {
         if let Some(body) = part.body {
             let clock = fanout.judged.as_ref().and_then(|of| of.clock);
             let range = (fanout.log, Pace::InTurns, end.before());
-            self.give_live(session, range, fanout.stored, (clock, body), out);
+            self.give_live(session, range, fanout.stored, (clock, body, None), out);
         }
     }
 

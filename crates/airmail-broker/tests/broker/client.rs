@@ -1,10 +1,10 @@
 //! A client as strict as the protocol allows: it checks every range, every delivery's topics and
 //! the credit, and keeps what each subscription got.
 
-use airmail_model::batch::TopicEntry;
+use airmail_model::batch::{Record, TopicEntry};
 use airmail_model::frame::{
-    Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Generation, Refused,
-    Reply, Start, State, SubscriptionId, Wanted,
+    Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Generation, Matches,
+    Refused, Reply, Start, State, SubscriptionId, Wanted,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{Batch, Checked, ErrorCode, Extent, Incarnation, LogId, Mono, Sequence};
@@ -34,6 +34,9 @@ pub(crate) struct Sub {
     /// Numbers that were told to have expired.
     pub(crate) expired: Vec<Sequence>,
     pub(crate) history: Vec<&'static str>,
+    /// Changes of its filter, and from which number on each is in force.
+    pub(crate) changes: Vec<(Generation, Option<Sequence>)>,
+    pub(crate) refusals: Vec<(Generation, ErrorCode)>,
 }
 
 impl Sub {
@@ -58,6 +61,10 @@ pub(crate) struct Client {
     pub(crate) wholes: usize,
     /// Whether its deliveries have no payloads, as its first subscription asked.
     pub(crate) headers_only: Option<bool>,
+    /// Whether its live deliveries say for whom each message is, as its first subscription asked.
+    pub(crate) matches: Option<bool>,
+    /// Subscriptions that a delivery has named, at most.
+    pub(crate) named_max: usize,
     /// Readings of the node's clock.
     pub(crate) clocks: Vec<Mono>,
 }
@@ -74,6 +81,8 @@ impl Client {
             marks: 0,
             wholes: 0,
             headers_only: None,
+            matches: None,
+            named_max: 0,
             clocks: Vec::new(),
         }
     }
@@ -97,6 +106,8 @@ impl Client {
             gaps: Vec::new(),
             expired: Vec::new(),
             history: Vec::new(),
+            changes: Vec::new(),
+            refusals: Vec::new(),
         };
         self.subs.insert(SubscriptionId(n), sub);
         generation
@@ -205,10 +216,14 @@ impl Client {
             last,
             base,
             body,
+            matches,
             ..
         } = delivery;
         assert!(self.credit > 0, "a delivery without credit");
-        let cost = u32::try_from(body.len()).expect("small") + DELIVERY_OVERHEAD_BYTES;
+        let named = matches.as_deref().map_or(0, Matches::cost);
+        let cost = u32::try_from(body.len()).expect("small") + DELIVERY_OVERHEAD_BYTES + named;
+        let is_live = channel == Channel::Live;
+        assert_eq!(matches.is_some(), self.matches == Some(true) && is_live);
         self.credit -= i64::from(cost);
         self.owed += cost;
         self.deliveries += 1;
@@ -222,6 +237,9 @@ impl Client {
         match channel {
             Channel::Live => {
                 let from = self.live(log, previous, last);
+                if let Some(matches) = matches {
+                    return self.named(&batch, base, (log, from), &matches);
+                }
                 let is_wanted = |topic| {
                     let mut live = self.subs.values();
                     live.any(|sub| sub.mode == Mode::Live(log) && sub.wants(topic))
@@ -239,9 +257,43 @@ impl Client {
             }
             Channel::Detached(id, generation) => {
                 let from = self.subs[&id].next.expect("placed");
+                if self.matches == Some(true) && last < from {
+                    // One that went live within a batch that was being handed over to others of its stream, of whose place
+                    // alone the node knows.
+                    return;
+                }
                 let sub = self.detached(id, generation, previous, last);
                 assert!(batch.topics().all(|topic| sub.wants(topic)));
                 collect(sub, &batch, base, from);
+            }
+        }
+    }
+
+    /// A live delivery that says for whom each message is: those to whom it is, and who want its topic.
+    fn named(
+        &mut self,
+        batch: &Checked<Batch>,
+        base: Sequence,
+        (log, from): (LogId, Sequence),
+        matches: &Matches,
+    ) {
+        assert_eq!(matches.messages(), usize::from(batch.records()));
+        self.named_max = self.named_max.max(matches.subscriptions().len());
+        for (place, record) in batch.iter().enumerate() {
+            let topic = TopicEntry {
+                hash: record.topic_hash,
+                name: record.topic_name,
+            };
+            let ids = matches.of(place);
+            assert!(!ids.is_empty() && ids.is_sorted_by(|one, other| one < other));
+            let sequence = base.plus(record.index.into());
+            for id in ids {
+                let sub = self.subs.get_mut(id).expect("asked for");
+                assert!(sub.wants(topic), "{id:?} wants no {}", record.topic_name);
+                let is_new = sequence >= from.max(sub.next.expect("placed"));
+                if sub.mode == Mode::Live(log) && is_new {
+                    sub.got.push((sequence, text_of(&record)));
+                }
             }
         }
     }
@@ -278,6 +330,17 @@ impl Client {
         let Some(sub) = self.subs.get_mut(&id) else {
             return;
         };
+        if let State::Changed { places } = &state {
+            sub.generation = generation;
+            // What is before is accounted for.
+            sub.next = sub.next.max(places.first().map(|place| place.next));
+            sub.changes.push((generation, sub.next));
+            return;
+        }
+        if let State::Unchanged(error) = state {
+            sub.refusals.push((generation, error.code()));
+            return;
+        }
         if generation != sub.generation {
             return;
         }
@@ -322,12 +385,17 @@ impl Client {
                 assert_eq!(sub.next, next, "complete, but not all accounted for");
                 sub.mode = Mode::Complete;
             }
+            State::Changed { .. } | State::Unchanged(_) => {}
             State::Removed | State::Failed(_) => {
                 sub.history.push("ended");
                 sub.mode = Mode::Ended(state);
             }
         }
     }
+}
+
+fn text_of(record: &Record<'_>) -> String {
+    String::from_utf8(record.payload.to_vec()).expect("text")
 }
 
 fn collect(sub: &mut Sub, batch: &Checked<Batch>, base: Sequence, from: Sequence) {
@@ -338,7 +406,7 @@ fn collect(sub: &mut Sub, batch: &Checked<Batch>, base: Sequence, from: Sequence
             name: record.topic_name,
         };
         if sub.wants(topic) && sequence >= from {
-            let text = String::from_utf8(record.payload.to_vec()).expect("text");
+            let text = text_of(&record);
             assert!(sub.got.last().is_none_or(|(before, _)| *before < sequence));
             sub.got.push((sequence, text));
         }

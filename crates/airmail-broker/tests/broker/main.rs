@@ -23,6 +23,7 @@ mod many_writers;
 mod matching_turns;
 mod namespaces;
 mod new_incarnation;
+mod overlapping;
 mod positions;
 mod provisions;
 mod publish_gate;

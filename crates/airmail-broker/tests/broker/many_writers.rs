@@ -165,6 +165,7 @@ impl Nodes {
                 tell_expired: false,
                 filter: None,
                 headers_only: false,
+                matches: false,
             }),
         );
     }

@@ -12,15 +12,18 @@ use airmail_model::{ErrorCode, Message};
 
 /// Work of a turn, what is found before it is handed over, and room for what waits.
 #[derive(Clone, Copy, Debug)]
-struct Turns {
+pub(crate) struct Turns {
     units: u32,
     found: usize,
     bytes: usize,
     few: usize,
 }
 
-fn world(turns: Turns) -> World {
+/// A shard with such turns, whose deliveries name so many subscriptions, and in which so many changes wait.
+pub(crate) fn world_with(turns: Turns, (matches_max, changes_max): (usize, usize)) -> World {
     let config = ShardConfig {
+        matches_max,
+        changes_max,
         matching_units: turns.units,
         matching_found: turns.found,
         matching_bytes: turns.bytes,
@@ -30,7 +33,11 @@ fn world(turns: Turns) -> World {
     World::with(config, VecStorage::new())
 }
 
-fn every_kind_of_turns() -> impl Iterator<Item = Turns> {
+fn world(turns: Turns) -> World {
+    world_with(turns, (1 << 16, 1024))
+}
+
+pub(crate) fn every_kind_of_turns() -> impl Iterator<Item = Turns> {
     let units = [1, 7, 1 << 16].into_iter();
     let found = units.flat_map(|units| [1, 5, 1 << 16].map(|found| (units, found)));
     let bytes = found.flat_map(|(units, found)| [0, 3_000, 1 << 22].map(|at| (units, found, at)));
@@ -44,13 +51,13 @@ fn every_kind_of_turns() -> impl Iterator<Item = Turns> {
     })
 }
 
-fn priced(topic: &str, price: i64) -> Message {
+pub(crate) fn priced(topic: &str, price: i64) -> Message {
     let value = AttributeValue::Integer(price);
     message(topic, &format!("{topic}:{price}")).attribute("price", value)
 }
 
 /// Batches of two topics, 24 messages each, with prices 0 to 11.
-fn publish(world: &mut World, publisher: SessionId, count: usize) {
+pub(crate) fn publish(world: &mut World, publisher: SessionId, count: usize) {
     for _ in 0..count {
         let messages = (0..12).flat_map(|price| [priced("a", price), priced("b", price)]);
         world.publish_batch(publisher, batch_of(LOG, 1, messages));

@@ -54,6 +54,7 @@ impl Bench {
             tell_expired: false,
             filter: None,
             headers_only: false,
+            matches: false,
         }));
     }
 }

@@ -9,7 +9,7 @@ use airmail_broker::{
 use airmail_model::batch::BatchTarget;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{
-    Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
+    Change, Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
 };
 use airmail_model::selector::Selector;
 use airmail_model::verdict::Roles;
@@ -109,6 +109,7 @@ fn wanted(namespace: NamespaceId, n: u32, topic: TopicHash, start: Start) -> Sub
         tell_expired: false,
         filter: None,
         headers_only: false,
+        matches: false,
     }
 }
 
@@ -309,6 +310,37 @@ impl World {
         );
     }
 
+    /// Subscribes to what is asked for, for what a filter matches, on a stream whose deliveries say for whom messages are.
+    pub(crate) fn add_matching(
+        &mut self,
+        session: SessionId,
+        n: u32,
+        (asked, filter): (Wanted, &str),
+        start: Start,
+    ) {
+        let filter = Filter::parse(filter).expect("a filter");
+        self.subscribe(
+            session,
+            Subscribe {
+                wanted: asked,
+                filter: Some(Arc::new(filter)),
+                matches: true,
+                ..wanted(NS, n, TopicHash(0), start)
+            },
+        );
+    }
+
+    /// Asks for another filter for a subscription, under this generation.
+    pub(crate) fn change(&mut self, session: SessionId, n: u32, generation: u32, filter: &str) {
+        let filter = Filter::parse(filter).expect("a filter");
+        let change = Change {
+            subscription: SubscriptionId(n),
+            generation: Generation(generation),
+            filter: Arc::new(filter),
+        };
+        self.request(session, Request::Change(change));
+    }
+
     /// Subscribes to what is asked for.
     pub(crate) fn add_wanted(&mut self, session: SessionId, n: u32, asked: Wanted, start: Start) {
         let wanted = wanted(NS, n, TopicHash(0), start);
@@ -377,6 +409,7 @@ impl World {
     fn subscribe(&mut self, session: SessionId, wanted: Subscribe) {
         let client = self.clients.get_mut(&session).expect("open");
         client.headers_only.get_or_insert(wanted.headers_only);
+        client.matches.get_or_insert(wanted.matches);
         let generation = client.expect(wanted.subscription.0, &wanted.wanted, &wanted.start);
         let wanted = Subscribe {
             generation,

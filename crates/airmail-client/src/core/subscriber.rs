@@ -22,12 +22,16 @@
 //!   or at once where nobody got an event.
 //! - `ranges`: those on a live range, and on a topic's list of a lane or the range's list of selections, are exactly the live
 //!   parts.
+//! - `changes`: a filter that the node has not answered for is of a generation above the one in force; without a connection
+//!   there is none. The user gets an answer to each change, in order.
 //! - `requests`: a subscription that is to be requested is in line, one that was refused for now
 //!   has a time, and without a connection none counts as requested. `numbers`: each is in use by
 //!   one subscription, or free.
 
+mod changes;
 mod check;
 mod deliveries;
+mod events;
 mod gaps;
 mod live_ranges;
 mod positions;
@@ -39,17 +43,17 @@ mod subscription_slot;
 #[cfg(test)]
 mod tests;
 
+pub use events::{Event, ExpiredSeen, GapSeen, SubscriberOutput};
 pub use received_batch::{Messages, ReceivedBatch};
 
 use super::backoff::{Backoff, BackoffConfig};
 use super::check_schedule::CheckSchedule;
 use airmail_model::filter::Filter;
 use airmail_model::frame::{
-    GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until, Wanted,
+    Generation, Request, Start, State, Subscribe, SubscriptionId, Until, Wanted,
 };
-use airmail_model::{
-    Error, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Sequence,
-};
+use airmail_model::{Error, LogMap, MapEpoch, Mono, NamespaceId};
+use changes::Changes;
 use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -117,7 +121,7 @@ pub struct SubscriptionSpec {
     /// Namespace of its topics.
     pub namespace: NamespaceId,
     /// Topic to read, or a selection of the topics of one log. A stream has topics alone, or selections alone, and of each
-    /// log one selection.
+    /// log one selection; but for [`Subscriber::matching`].
     pub wanted: Wanted,
     /// Start of the subscription.
     pub start: Start,
@@ -127,58 +131,10 @@ pub struct SubscriptionSpec {
     /// Whether its user is told of messages that have expired.
     pub tell_expired: bool,
     /// Messages that its user wants; `None`: all. With filters each topic of a stream has one subscription, and each of them
-    /// has one.
+    /// has one; but for [`Subscriber::matching`].
     pub filter: Option<Arc<Filter>>,
     /// Whether its stream's deliveries come without payloads: the first subscription of a stream decides for all.
     pub headers_only: bool,
-}
-
-/// Numbers that a subscription will not get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GapSeen {
-    /// Log that has them.
-    pub log: LogId,
-    /// Life of the log that the numbers belong to.
-    pub incarnation: Incarnation,
-    /// First and last of them. Up to `Sequence::MAX` if the log has begun a new life: all the rest
-    /// of the old.
-    pub extent: Extent,
-    /// Reason; never [`GapReason::Unused`].
-    pub why: GapReason,
-}
-
-/// Messages that a subscription does not get because they have expired, as the node has found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpiredSeen {
-    /// Log that has them.
-    pub log: LogId,
-    /// Their numbers, ascending; at least one.
-    pub numbers: Vec<Sequence>,
-    /// Credit that it uses up, to be given back by [`Subscriber::consumed`] once it has been consumed.
-    pub cost: u32,
-}
-
-/// One thing that the user of a subscription gets.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// Messages.
-    Messages(ReceivedBatch),
-    /// Numbers that will not come.
-    Gap(GapSeen),
-    /// Messages that have expired.
-    Expired(ExpiredSeen),
-    /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event,
-    /// and make the key void. [`State::Removed`] is never given.
-    Status(State),
-}
-
-/// Effects of a step: what the subscriber wants sent, and what users get.
-#[derive(Debug, Default)]
-pub struct SubscriberOutput {
-    /// Requests to be sent to the node, in order.
-    pub requests: Vec<Request>,
-    /// Events for the users, in order.
-    pub events: Vec<(SubscriptionKey, Event)>,
 }
 
 /// A request that is to be sent for the subscription with this number.
@@ -186,6 +142,8 @@ pub struct SubscriberOutput {
 enum PendingRequest {
     Add(u32),
     Remove(u32),
+    /// A change, of this generation.
+    Change(u32, Generation),
 }
 
 /// Bytes of deliveries on their way back to the node as credit.
@@ -198,6 +156,26 @@ struct Credit {
     /// Number of bytes that users have and have not consumed, of earlier connections' deliveries.
     /// They are consumed first, and are no credit of this connection.
     stale: u32,
+}
+
+/// Subscriptions that one event of a delivery is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Gathering {
+    /// One: each recipient gets an event.
+    #[default]
+    Each,
+    /// All, of which each has topics of its own.
+    ByTopic,
+    /// All, of which the node says whom each message is for.
+    Named,
+}
+
+/// Refusals that are waited for.
+#[derive(Debug)]
+struct Refusals {
+    backoff: Backoff,
+    /// Error of the last one.
+    last: Option<Error>,
 }
 
 /// The subscriptions of one stream.
@@ -213,11 +191,9 @@ pub struct Subscriber {
     retries: BTreeSet<(Mono, u32)>,
     credit: Credit,
     stream_clock: StreamClock,
-    backoff: Backoff,
-    /// Error of the last refusal that is waited for.
-    last_refusal: Option<Error>,
-    /// True if a delivery gives one event for all its recipients, instead of one for each.
-    gathers: bool,
+    refusals: Refusals,
+    gathering: Gathering,
+    changes: Changes,
     /// Recipients of the delivery at hand. Empty between steps, and kept for its memory.
     recipients: Vec<deliveries::Recipient>,
     check_schedule: CheckSchedule,
@@ -228,7 +204,10 @@ impl Subscriber {
     #[must_use]
     pub fn new(config: SubscriberConfig) -> Subscriber {
         Subscriber {
-            backoff: Backoff::new(config.backoff, config.seed),
+            refusals: Refusals {
+                backoff: Backoff::new(config.backoff, config.seed),
+                last: None,
+            },
             config,
             connected: false,
             epochs: BTreeMap::new(),
@@ -239,8 +218,8 @@ impl Subscriber {
             retries: BTreeSet::new(),
             credit: Credit::default(),
             stream_clock: StreamClock::default(),
-            last_refusal: None,
-            gathers: false,
+            gathering: Gathering::default(),
+            changes: Changes::default(),
             recipients: Vec::new(),
             check_schedule: CheckSchedule::default(),
         }
@@ -251,7 +230,16 @@ impl Subscriber {
     /// subscriptions, each of which has a topic of its own, or is the selection of a log.
     #[must_use]
     pub fn gathering(mut self) -> Subscriber {
-        self.gathers = true;
+        self.gathering = Gathering::ByTopic;
+        self
+    }
+
+    /// Has the node say which subscriptions each message is for, so that these may overlap as they like: topics beside
+    /// selections, all with filters. A delivery gives one event, under the key of any of its recipients;
+    /// [`ReceivedBatch::owners`] knows whose each message is.
+    #[must_use]
+    pub fn matching(mut self) -> Subscriber {
+        self.gathering = Gathering::Named;
         self
     }
 
@@ -259,7 +247,7 @@ impl Subscriber {
     /// user who gives up waiting.
     #[must_use]
     pub fn refused(&self) -> Option<&Error> {
-        self.last_refusal.as_ref()
+        self.refusals.last.as_ref()
     }
 
     /// Sets a namespace's map, whose epoch positions carry.
@@ -319,6 +307,7 @@ impl Subscriber {
             self.retries.remove(&(until, index));
         }
         slot.end();
+        self.changes.end(index);
         self.free.push(index);
     }
 
@@ -347,9 +336,8 @@ impl Subscriber {
         self.stream_clock = StreamClock::default();
         for index in 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX) {
             self.leave_live(index);
-            let slot = &mut self.slots[index as usize];
-            if slot.mode != Mode::Free {
-                slot.set_untold(Mode::Unsent);
+            if self.slots[index as usize].mode != Mode::Free {
+                self.set_untold(index, Mode::Unsent);
             }
         }
         self.pending.clear();
@@ -413,7 +401,8 @@ impl Subscriber {
             let Some(pending) = self.pending.pop_front() else {
                 break;
             };
-            out.requests.extend(self.make_request(pending));
+            let request = self.make_request(pending, out);
+            out.requests.extend(request);
         }
         if self.owes_credit() {
             let bytes = std::mem::take(&mut self.credit.returnable);
@@ -422,15 +411,31 @@ impl Subscriber {
     }
 
     fn request_again(&mut self, index: u32) {
-        self.slots[index as usize].set_untold(Mode::Unsent);
+        self.set_untold(index, Mode::Unsent);
         self.pending.push_back(PendingRequest::Add(index));
     }
 
-    fn make_request(&mut self, pending: PendingRequest) -> Option<Request> {
+    /// Has a subscription wait to be requested. Filters that the node has not answered for are in force from where it goes on.
+    fn set_untold(&mut self, index: u32, mode: Mode) {
+        let slot = &mut self.slots[index as usize];
+        slot.set_untold(mode);
+        if let Some(filter) = self.changes.overtake(index) {
+            slot.filter = Some(filter);
+        }
+    }
+
+    fn make_request(
+        &mut self,
+        pending: PendingRequest,
+        out: &mut SubscriberOutput,
+    ) -> Option<Request> {
         let index = match pending {
             PendingRequest::Remove(index) => {
                 let subscription = SubscriptionId(index);
                 return Some(Request::Remove { subscription });
+            }
+            PendingRequest::Change(index, generation) => {
+                return self.changes.request(index, generation).map(Request::Change);
             }
             PendingRequest::Add(index) => index,
         };
@@ -439,7 +444,14 @@ impl Subscriber {
             return None;
         }
         slot.mode = Mode::Requested;
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.next_generation();
+        for _ in 0..self.changes.take_overtaken(index) {
+            let key = self.key(index);
+            let places = self.places(key).collect();
+            let changed = Event::Status(State::Changed { places });
+            out.events.push((key, changed));
+        }
+        let slot = &self.slots[index as usize];
         let epoch = self.epochs.get(&slot.namespace).copied();
         Some(Request::Add(Subscribe {
             subscription: SubscriptionId(index),
@@ -451,6 +463,7 @@ impl Subscriber {
             tell_expired: slot.tell_expired,
             filter: slot.filter.clone(),
             headers_only: slot.headers_only,
+            matches: self.gathering == Gathering::Named,
         }))
     }
 }

@@ -1,27 +1,21 @@
 //! The driver of a subscription, to one topic or to many: connects the core, which decides, with a
 //! stream and with the user.
 //!
-//! There is no task: the core runs when the user asks for more. Replies that have already arrived
-//! are applied together, so a burst of small deliveries costs one turn.
+//! There is no task: the core runs when the user asks for more ([`super::connected_core`]).
 
-use super::places::{first_place, places};
+use super::connected_core::{ConnectedCore, Step};
+use super::places::{first_place, places, places_of};
 use super::standing::Standing;
 use super::subject::Subject;
-use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
 use crate::context::ClientContext;
-use crate::core::{
-    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
-};
+use crate::core::{Event, Subscriber, SubscriptionKey};
 use crate::received::{Aside, BatchCursor, Expired, Gap, MessageBatch, Received};
 use airmail_model::batch::Record;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Reply, State, Welcome};
-use airmail_model::{Error, ErrorCode, Lane, LogMap, MapEpoch, Mono, NamespaceId, Position};
+use airmail_model::frame::State;
+use airmail_model::{Error, Lane, Position};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Number of events from which on no more replies are applied before the user takes them.
-const EVENTS_AT_ONCE: usize = 64;
 
 /// Outcome of waiting for the driver.
 #[derive(Debug)]
@@ -60,25 +54,14 @@ impl Choices {
 /// which the user gave them, or one for each log of a selection.
 #[derive(Debug)]
 pub(super) struct SubscriptionDriver {
-    shared: Arc<ClientContext>,
-    namespace: Arc<str>,
+    connected: ConnectedCore,
     subject: Subject,
     /// State of each subscription. For a selection there is one until its logs are known.
     standings: Vec<Standing>,
     /// Number of subscriptions that are [`Standing::Connecting`].
     connecting: usize,
-    core: Subscriber,
     /// Keys of the subscriptions, once the namespace has a number.
     keys: Vec<SubscriptionKey>,
-    id: NamespaceId,
-    epoch: MapEpoch,
-    stream: SubscribeStream,
-    attempts: Attempts,
-    /// Error that ended the last stream, until another has given a reply.
-    lost: Option<Error>,
-    /// Output of the core. Empty between steps, and kept for its memory.
-    out: SubscriberOutput,
-    events: VecDeque<(SubscriptionKey, Event)>,
     choices: Choices,
     /// Those that are still to be told, by subscription.
     expired: VecDeque<(usize, Expired)>,
@@ -98,46 +81,27 @@ impl SubscriptionDriver {
         subject: Subject,
         choices: Choices,
     ) -> SubscriptionDriver {
-        let mut config = shared.subscriber;
-        config.seed = shared.seed();
         SubscriptionDriver {
-            namespace,
+            connected: ConnectedCore::new(shared, namespace, Subscriber::gathering),
             standings: vec![Standing::Connecting; subject.topics().len().max(1)],
             connecting: subject.topics().len().max(1),
             subject,
-            core: Subscriber::new(config).gathering(),
             keys: Vec::new(),
-            id: NamespaceId(0),
-            epoch: MapEpoch(0),
-            stream: SubscribeStream::Closed(Mono(0)),
-            attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
-            lost: None,
-            out: SubscriberOutput::default(),
-            events: VecDeque::new(),
             choices,
             expired: VecDeque::new(),
             reading: None,
             given: 0,
             ended: false,
-            shared,
         }
     }
 
     /// Waits until a node has all subscriptions, for the client's `call_timeout` at most.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
-        let (node, all) = (self.shared.connect_timeout, self.shared.call_timeout);
-        let begun = self.shared.mono();
-        self.attempts.set_patience(Patience { node, all });
-        self.attempts = self.attempts.clone().from(begun);
+        let begun = self.connected.begin_opening();
+        let all = self.connected.shared.call_timeout;
         let opened = tokio::time::timeout(all, self.wait_for_all()).await;
-        self.attempts.set_patience(Patience::ENDLESS);
-        opened.unwrap_or_else(|_| {
-            self.ended = true;
-            let said = self.lost.take().or_else(|| self.core.refused().cloned());
-            let silent = || Error::new(ErrorCode::Disconnected).field("subscription");
-            let waited = self.shared.mono().since(begun);
-            Err(said.unwrap_or_else(silent).waited(waited))
-        })
+        self.ended |= opened.is_err();
+        self.connected.end_opening(begun, opened)
     }
 
     async fn wait_for_all(&mut self) -> Result<(), Error> {
@@ -159,17 +123,21 @@ impl SubscriptionDriver {
     /// Takes the next message, if one has arrived, and all that has expired before it was told.
     pub(super) fn message(&mut self) -> Option<Received> {
         let SubscriptionDriver {
-            shared,
+            connected,
             choices,
             expired,
             reading,
             subject,
-            epoch,
-            core,
             keys,
-            events,
             ..
         } = self;
+        let ConnectedCore {
+            shared,
+            epoch,
+            core,
+            events,
+            ..
+        } = connected;
         // What has arrived there and was not given is still to come.
         let place = |owner, lane: Lane| {
             let at = core.place(owner, lane)?;
@@ -201,17 +169,17 @@ impl SubscriptionDriver {
         self.given += reading.cost();
         let (is_told, expired) = (self.choices.tell_expired, &mut self.expired);
         let tell = |owner, gone| note_expired(is_told, expired, owner, gone);
-        reading.rest(|| self.shared.mono(), tell)
+        reading.rest(|| self.connected.shared.mono(), tell)
     }
 
     /// Tells whether a message or a gap has arrived.
     pub(super) fn ready(&self) -> bool {
-        let now = || self.shared.mono();
+        let now = || self.connected.shared.mono();
         let mut reading = self.reading.iter();
         if !self.expired.is_empty() || reading.any(|reading| reading.has_unexpired(now)) {
             return true;
         }
-        for (_, event) in &self.events {
+        for (_, event) in &self.connected.events {
             match event {
                 // A batch has a message for somebody, or there is no event; but it may have expired since.
                 Event::Messages(received) => {
@@ -241,10 +209,10 @@ impl SubscriptionDriver {
         let read = self.reading.take().map_or(0, |read| read.cost());
         let given = std::mem::take(&mut self.given);
         if read > 0 || given > 0 {
-            self.core.consumed(read + given);
+            self.connected.core.consumed(read + given);
         }
         loop {
-            while let Some((key, event)) = self.events.pop_front() {
+            while let Some((key, event)) = self.connected.events.pop_front() {
                 match event {
                     Event::Messages(received) => {
                         self.reading = Some(BatchCursor::new(received));
@@ -252,7 +220,7 @@ impl SubscriptionDriver {
                     }
                     Event::Gap(gap) => return Ok(Available::Gap(key.index() as usize, gap.into())),
                     Event::Expired(seen) => {
-                        self.core.consumed(seen.cost);
+                        self.connected.core.consumed(seen.cost);
                         let (topic, log) = (key.index() as usize, seen.log);
                         let numbers = seen.numbers.into_iter();
                         let expired = numbers.map(|sequence| (topic, Expired { log, sequence }));
@@ -275,33 +243,19 @@ impl SubscriptionDriver {
     /// before a node has answered, if it did not start at a position.
     pub(super) fn position(&self, topic: usize) -> Option<Position> {
         let key = *self.keys.get(topic)?;
-        let known = self.core.position(key);
-        // Messages that have arrived and were not given are still to come.
-        let reading = self.reading.as_ref();
-        let reading = reading.and_then(|reading| reading.place_of(key));
-        let arrived = Lane::ALL.map(|lane| {
-            let reading = reading.filter(|at| at.log.lane == lane);
-            reading.or_else(|| first_place(&self.events, key, lane))
-        });
-        if arrived.iter().all(Option::is_none) {
-            return known;
-        }
-        let known = known.map_or(Vec::new(), |position| position.logs);
-        let in_lane = |lane| known.iter().find(|at| at.log.lane == lane).copied();
-        let places = Lane::ALL.into_iter().zip(arrived);
+        let ConnectedCore { core, events, .. } = &self.connected;
+        let logs = places_of(core, key, self.reading.as_ref(), events)?;
         Some(Position {
-            namespace: self.id,
-            epoch: self.epoch,
-            logs: places
-                .filter_map(|(lane, arrived)| arrived.or_else(|| in_lane(lane)))
-                .collect(),
+            namespace: self.connected.id?,
+            epoch: self.connected.epoch,
+            logs,
         })
     }
 
     /// Gives the position from which a selection goes on after its last message that was given: all its logs'. `None` before
     /// each of them has one.
     pub(super) fn whole_position(&self) -> Option<Position> {
-        let mut places = places(&self.core, &self.keys, &self.events);
+        let mut places = places(&self.connected.core, &self.keys, &self.connected.events);
         for key in &self.keys {
             let reading = self.reading.as_ref();
             if let Some(at) = reading.and_then(|reading| reading.place_of(*key)) {
@@ -309,9 +263,10 @@ impl SubscriptionDriver {
             }
         }
         let is_known = !self.keys.is_empty() && places.are_known();
-        is_known.then(|| Position {
-            namespace: self.id,
-            epoch: self.epoch,
+        let namespace = self.connected.id.filter(|_| is_known)?;
+        Some(Position {
+            namespace,
+            epoch: self.connected.epoch,
             logs: places.all(),
         })
     }
@@ -319,10 +274,10 @@ impl SubscriptionDriver {
     /// Applies the statuses that have come, and leaves the other events for the user: a gap may
     /// come before the first status, if a position is from another life of its log.
     fn apply_statuses(&mut self) -> Result<(), Error> {
-        for (key, event) in std::mem::take(&mut self.events) {
+        for (key, event) in std::mem::take(&mut self.connected.events) {
             match event {
                 Event::Status(state) => self.apply_status(key, state)?,
-                other => self.events.push_back((key, other)),
+                other => self.connected.events.push_back((key, other)),
             }
         }
         Ok(())
@@ -330,12 +285,14 @@ impl SubscriptionDriver {
 
     fn apply_status(&mut self, key: SubscriptionKey, state: State) -> Result<(), Error> {
         match state {
-            State::Live { .. } | State::Detached { .. } => match self.core.is_live(key) {
+            State::Live { .. } | State::Detached { .. } => match self.connected.core.is_live(key) {
                 Some(true) => self.set_standing(key.index() as usize, Standing::Live),
                 Some(false) => self.set_standing(key.index() as usize, Standing::Detached),
                 // Not every log of it has been named; or a connection has been lost since.
                 None => {}
             },
+            // Nobody asks for changes of these.
+            State::Changed { .. } | State::Unchanged(_) => {}
             State::Complete { .. } | State::Removed => self.ended = true,
             State::Failed(error) => {
                 self.ended = true;
@@ -355,94 +312,24 @@ impl SubscriptionDriver {
     /// Waits for one event of the stream, and applies it together with those that have come by
     /// then.
     async fn advance(&mut self) -> Result<(), Error> {
-        let mut wake = None;
-        if self.core.is_due() {
-            wake = self.core.poll(self.shared.mono(), &mut self.out);
-            let subject = &self.subject;
-            let named = |index: u32| subject.named(index as usize);
-            self.stream.send(&mut self.out.requests, named);
-        }
-        let credit = self.shared.subscriber.credit_bytes;
-        let next = self.stream.next(&self.shared, &self.namespace, credit);
-        let event = match wake {
-            None => next.await,
-            Some(wake) => tokio::select! {
-                event = next => event,
-                () = self.shared.sleep_until(wake) => return Ok(()),
-            },
-        };
-        match event {
-            SubscribeEvent::Opened(welcome) => self.opened(welcome),
-            SubscribeEvent::Reply(reply) => self.replied(reply),
-            SubscribeEvent::Moved => {
-                self.disconnected();
-                Ok(())
+        let subject = &self.subject;
+        let named = |index: u32| subject.named(index as usize);
+        let step = self.connected.advance(named).await;
+        match step.inspect_err(|_| self.ended = true)? {
+            Step::Opened(map) if self.keys.is_empty() => {
+                let specs = self.subject.specs(&map, &self.choices)?;
+                let core = &mut self.connected.core;
+                self.keys = specs.into_iter().map(|spec| core.add(spec)).collect();
+                // A selection's logs are known only now.
+                self.connecting = self.keys.len();
+                self.standings = vec![Standing::Connecting; self.connecting];
             }
-            SubscribeEvent::Lost(error) => self.lost(error),
-        }
-    }
-
-    /// Applies a reply, and those that have arrived behind it.
-    fn replied(&mut self, first: Reply) -> Result<(), Error> {
-        let now = self.shared.mono();
-        self.attempts.succeeded();
-        self.lost = None;
-        let mut next = Some(SubscribeEvent::Reply(first));
-        while let Some(event) = next.take() {
-            match event {
-                SubscribeEvent::Reply(reply) => {
-                    self.core.reply(now, reply, &mut self.out);
-                    self.events.extend(self.out.events.drain(..));
-                    if self.events.len() < EVENTS_AT_ONCE {
-                        next = self.stream.ready(&self.shared);
-                    }
-                }
-                SubscribeEvent::Opened(_) | SubscribeEvent::Moved => {}
-                SubscribeEvent::Lost(error) => return self.lost(error),
+            Step::Disconnected => {
+                self.standings.fill(Standing::Connecting);
+                self.connecting = self.standings.len();
             }
+            Step::Opened(_) | Step::Applied => {}
         }
-        Ok(())
-    }
-
-    fn opened(&mut self, welcome: Welcome) -> Result<(), Error> {
-        let name = &*self.namespace;
-        let map = welcome
-            .namespaces
-            .into_iter()
-            .find(|named| named.name == name);
-        let map: LogMap = map.ok_or_else(|| not_found(name))?.map;
-        if !self.keys.is_empty() && self.id != map.namespace {
-            // The namespace was deleted, and another one created under its name.
-            self.ended = true;
-            return Err(not_found(name));
-        }
-        self.id = map.namespace;
-        self.epoch = map.epoch;
-        self.core.set_map(&map);
-        if self.keys.is_empty() {
-            let specs = self.subject.specs(&map, &self.choices)?;
-            self.keys = specs.into_iter().map(|spec| self.core.add(spec)).collect();
-            // A selection's logs are known only now.
-            self.connecting = self.keys.len();
-            self.standings = vec![Standing::Connecting; self.connecting];
-        }
-        self.core.connected();
-        Ok(())
-    }
-
-    fn disconnected(&mut self) {
-        self.core.disconnected();
-        self.standings.fill(Standing::Connecting);
-        self.connecting = self.standings.len();
-    }
-
-    fn lost(&mut self, error: Error) -> Result<(), Error> {
-        tracing::debug!(%error, namespace = %self.namespace, "subscribe stream lost");
-        self.disconnected();
-        self.lost = Some(error.clone());
-        let retry = self.attempts.failed(self.shared.mono(), error);
-        self.ended = retry.is_err();
-        self.stream = SubscribeStream::Closed(retry?);
         Ok(())
     }
 }
@@ -457,10 +344,4 @@ fn note_expired(
     if is_told {
         expired.push_back((owner.index() as usize, gone));
     }
-}
-
-fn not_found(namespace: &str) -> Error {
-    Error::new(ErrorCode::NamespaceNotFound)
-        .field("namespace")
-        .value(namespace)
 }

@@ -2,7 +2,7 @@
 //! still to come.
 
 use crate::core::{Event, Subscriber, SubscriptionKey};
-use crate::received::in_order;
+use crate::received::{BatchCursor, in_order};
 use airmail_model::Lane;
 use airmail_model::position::LogPosition;
 use std::collections::VecDeque;
@@ -83,6 +83,30 @@ pub(super) fn first_place(
         _ => None,
     });
     places.find(|at| at.log.lane == lane)
+}
+
+/// Finds where a subscription goes on in each lane, after what its user was given: where its next message is, in the batch that
+/// is read or in an event, or else by the core's account. `None` before that is known.
+pub(super) fn places_of(
+    core: &Subscriber,
+    key: SubscriptionKey,
+    reading: Option<&BatchCursor>,
+    events: &VecDeque<(SubscriptionKey, Event)>,
+) -> Option<Vec<LogPosition>> {
+    let known = core.position(key).map(|position| position.logs);
+    let reading = reading.and_then(|reading| reading.place_of(key));
+    let arrived = Lane::ALL.map(|lane| {
+        let reading = reading.filter(|at| at.log.lane == lane);
+        reading.or_else(|| first_place(events, key, lane))
+    });
+    if arrived.iter().all(Option::is_none) {
+        return known;
+    }
+    let known = known.unwrap_or_default();
+    let in_lane = |lane| known.iter().find(|at| at.log.lane == lane).copied();
+    let places = Lane::ALL.into_iter().zip(arrived);
+    let places = places.filter_map(|(lane, arrived)| arrived.or_else(|| in_lane(lane)));
+    Some(places.collect())
 }
 
 /// Gives the place of a subscription before what an event gives it.

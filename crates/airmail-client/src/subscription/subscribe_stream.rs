@@ -11,7 +11,7 @@ use airmail_model::frame::{Hello, Reply, Request, Welcome};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
 use airmail_proto::framing::framed;
-use airmail_proto::subscribe::{FromNode, reply_from_proto, subscribe_to_proto};
+use airmail_proto::subscribe::{FromNode, change_to_proto, reply_from_proto, subscribe_to_proto};
 use airmail_proto::v1::{self, subscribe_request};
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -235,6 +235,7 @@ fn kind_of<'a>(
             let subscription = subscription.0;
             Some(subscribe_request::Kind::Remove(v1::Remove { subscription }))
         }
+        Request::Change(change) => Some(subscribe_request::Kind::Change(change_to_proto(change))),
         Request::Credit { bytes } => Some(subscribe_request::Kind::Credit(v1::Credit {
             bytes: *bytes,
         })),

@@ -49,7 +49,7 @@ impl<'a> Records<'a> {
     /// The next record for which `keep(index, topic)` holds, where `topic` is a place in the
     /// batch's topic table.
     #[inline]
-    pub fn next_where(&mut self, keep: impl Fn(u16, u16) -> bool) -> Option<Record<'a>> {
+    pub fn next_where(&mut self, keep: impl Fn(usize, u16, u16) -> bool) -> Option<Record<'a>> {
         let bytes = &self.batch.bytes[..];
         while self.next < self.layout.records {
             let place = self.next;
@@ -62,7 +62,7 @@ impl<'a> Records<'a> {
                 u16_at(bytes, at + RECORD_INDEX),
                 u16_at(bytes, at + RECORD_TOPIC),
             );
-            if keep(index, topic) {
+            if keep(place, index, topic) {
                 if self.topic_place != Some(topic) {
                     self.look_up(topic);
                 }
@@ -86,7 +86,7 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
-        self.next_where(|_, _| true)
+        self.next_where(|_, _, _| true)
     }
 
     #[inline]

@@ -4,12 +4,13 @@
 //! on, counts it or translates it takes the fields that it needs, and has the same idea of its
 //! cost.
 
-use super::{Generation, SubscriptionId};
+use super::{Generation, Matches, SubscriptionId};
 use crate::batch::{Batch, Checked, Slice};
 use crate::id::{LogId, Sequence};
 use crate::time::AppendTime;
 use crate::verdict::ClockReading;
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// Credit that a delivery costs beyond its bytes.
 pub const DELIVERY_OVERHEAD_BYTES: u32 = 64;
@@ -33,6 +34,19 @@ pub struct Delivery {
     pub clock: Option<ClockReading>,
     /// The messages.
     pub body: Delivered,
+    /// The subscriptions that each message is for. There on the live range of a stream that asked for it
+    /// ([`Subscribe::matches`](super::Subscribe::matches)), and nowhere else.
+    pub matches: Option<Arc<Matches>>,
+}
+
+impl Delivery {
+    /// Credit that it takes, in bytes.
+    #[must_use]
+    pub fn cost(&self) -> u32 {
+        let matches = self.matches.as_ref();
+        let matches = matches.map_or(0, |matches| matches.cost());
+        self.body.cost().saturating_add(matches)
+    }
 }
 
 /// Word that messages of a subscription have expired: it is not given them. Of a subscription that asked to be told

@@ -28,6 +28,9 @@ impl Hello {
     pub const ROLES_MAX: usize = 255;
     /// The first protocol version in which a node answers questions for its clock.
     pub const PROTOCOL_CLOCK: u32 = 3;
+    /// The first protocol version in which a node says which subscriptions a message is for
+    /// ([`Subscribe::matches`](super::Subscribe::matches)), and changes filters ([`Change`](super::Change)).
+    pub const PROTOCOL_MATCHES: u32 = 4;
 }
 
 /// Room for deliveries, as a stream begins with it.

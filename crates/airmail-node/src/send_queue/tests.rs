@@ -63,6 +63,7 @@ fn delivery(bytes: usize) -> Event {
         appended: AppendTime(0),
         clock: None,
         body: Delivered::Whole(batch),
+        matches: None,
     }))
 }
 

@@ -81,6 +81,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         tell_expired: false,
                         filter: None,
                         headers_only: false,
+                        matches: false,
                     };
                     session.add(subscribe).await?;
                 }
@@ -137,8 +138,8 @@ fn tell(event: Event) -> String {
         }) => match state {
             State::Live { .. } => format!("live {}\n", subscription.0),
             State::Detached { .. } => format!("behind {}\n", subscription.0),
-            State::Complete { .. } | State::Removed => String::new(),
-            State::Failed(error) => failed(subscription, &error),
+            State::Complete { .. } | State::Removed | State::Changed { .. } => String::new(),
+            State::Failed(error) | State::Unchanged(error) => failed(subscription, &error),
         },
     }
 }

@@ -235,15 +235,15 @@ async fn a_hello_that_cannot_be_met_names_the_field() {
     let cases = [
         (
             v1::ClientHello {
-                protocol_min: 4,
-                protocol_max: 5,
+                protocol_min: 5,
+                protocol_max: 6,
                 ..hello()
             },
             (
                 ErrorCode::ProtocolUnsupported,
                 "protocol_min, protocol_max",
-                "4 to 5",
-                "1 to 3",
+                "5 to 6",
+                "1 to 4",
             ),
         ),
         (

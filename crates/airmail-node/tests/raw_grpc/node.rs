@@ -309,6 +309,16 @@ impl Subscriber {
     }
 
     /// The next messages, `count` of them, and whatever states come between.
+    /// Waits until a subscription is live.
+    pub(crate) async fn live(&mut self, subscription: u32) {
+        match self.event().await {
+            v1::subscribe_response::Kind::Status(status) if status.subscription == subscription => {
+                assert!(matches!(status.state, Some(v1::status::State::Live(_))));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) async fn messages(&mut self, count: usize) -> Vec<v1::StoredMessage> {
         let mut messages = Vec::new();
         while messages.len() < count {

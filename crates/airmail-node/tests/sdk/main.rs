@@ -19,4 +19,5 @@ mod reading;
 mod refusals;
 mod retries;
 mod selections;
+mod sets;
 mod subscription_ready;

@@ -29,7 +29,7 @@ fn everything(batch: &Batch) -> Vec<v1::StoredMessage> {
         first: Sequence(100),
         last: Sequence::MAX,
     };
-    stored_messages(batch, &placed, covers, |_, _| true, |_| None)
+    stored_messages(batch, &placed, covers, |_, _, _| Some(Vec::new()), |_| None)
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn only_what_is_covered_and_wanted_is_taken_out() {
         first: Sequence(3),
         last: Sequence(8),
     };
-    let wanted = |topic: TopicEntry<'_>, _| topic.name == "t0";
+    let wanted = |_, topic: TopicEntry<'_>, _| (topic.name == "t0").then(Vec::new);
     let taken = stored_messages(&batches[0], &placed, covers, wanted, |_| None);
     let numbers: Vec<u64> = taken.iter().map(|message| message.sequence).collect();
     assert_eq!(numbers, [3, 5, 7]);

@@ -1,5 +1,6 @@
 //! A node's messages on a subscribe stream, translated both ways.
 
+use super::matches::{matches_from_proto, matches_to_proto, tail_of};
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
 use crate::hello::{alive_from_proto, nodes_from_proto, welcome_from_proto};
@@ -16,6 +17,7 @@ use airmail_model::{
     Sequence, bug,
 };
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The number of `SubscribeResponse.delivery`.
 const DELIVERY_FIELD: u8 = 2;
@@ -32,21 +34,25 @@ pub fn delivery_to_proto(delivery: &Delivery) -> v1::Delivery {
         last: delivery.last.0,
         base: delivery.base.0,
         appended_at_us: delivery.appended.0,
-        cost: delivery.body.cost(),
+        cost: delivery.cost(),
         clock: delivery.clock.map(|clock| v1::ClockReading {
             clock_us: clock.clock.0,
             node_ns: clock.at.0,
         }),
         body: Some(v1::delivery::Body::Batch(delivery.body.to_bytes())),
+        matches: delivery.matches.as_deref().map(matches_to_proto),
     }
 }
 
 /// A delivery in the stored format as an encoded [`v1::SubscribeResponse`], up to where the bytes of
-/// its batch begin: whoever sends it puts [`Delivered::len`] bytes behind it, without a copy.
+/// its batch begin: whoever sends it puts [`Delivered::len`] bytes behind it, without a copy, and then
+/// [`DeliveryHead::tail`].
 #[derive(Clone, Debug)]
 pub struct DeliveryHead {
     head: Fields<176>,
     batch_bytes: usize,
+    /// Fields that come behind the batch.
+    tail: Bytes,
 }
 
 impl DeliveryHead {
@@ -71,7 +77,7 @@ impl DeliveryHead {
         fields.number(4, delivery.last.0);
         fields.number(5, delivery.base.0);
         fields.number(6, delivery.appended.0 as u64);
-        fields.number(9, delivery.body.cost().into());
+        fields.number(9, delivery.cost().into());
         if let Some(reading) = delivery.clock {
             let mut clock = Fields::<24>::new();
             clock.number(1, reading.clock.0 as u64);
@@ -80,21 +86,33 @@ impl DeliveryHead {
         }
         fields.begin(BATCH_FIELD, batch_bytes);
         let mut head = Fields::new();
-        head.begin(DELIVERY_FIELD, fields.bytes().len() + batch_bytes);
+        let tail = delivery.matches.as_deref().map_or_else(Bytes::new, tail_of);
+        let length = fields.bytes().len() + batch_bytes + tail.len();
+        head.begin(DELIVERY_FIELD, length);
         head.extend(fields.bytes());
-        DeliveryHead { head, batch_bytes }
+        DeliveryHead {
+            head,
+            batch_bytes,
+            tail,
+        }
     }
 
     /// Length of the whole message, with the batch.
     #[must_use]
     pub fn message_len(&self) -> usize {
-        self.head.bytes().len() + self.batch_bytes
+        self.head.bytes().len() + self.batch_bytes + self.tail.len()
     }
 
     /// The head.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.head.bytes()
+    }
+
+    /// Fields that come behind the batch, if there are any.
+    #[must_use]
+    pub fn tail(&self) -> &Bytes {
+        &self.tail
     }
 }
 
@@ -213,6 +231,13 @@ pub fn status_to_proto(
             ..first(&state.places())
         }),
         State::Complete { places } => Wire::Complete(first(places)),
+        State::Changed { places } => Wire::Changed(v1::Changed {
+            places: places
+                .iter()
+                .map(|place| place_to_proto(*place, epoch))
+                .collect(),
+        }),
+        State::Unchanged(error) => Wire::Unchanged(error_to_proto(error)),
         State::Removed => Wire::Removed(true),
         State::Failed(error) => Wire::Failed(error_to_proto(error)),
     };
@@ -328,6 +353,13 @@ pub fn delivery_from_proto(delivery: v1::Delivery, headers_only: bool) -> Result
     let Some(v1::delivery::Body::Batch(bytes)) = delivery.body else {
         return Err(absent("delivery.batch"));
     };
+    let batch = if headers_only {
+        check_headers(bytes)?
+    } else {
+        check_delivered(bytes)?
+    };
+    let matches = delivery.matches;
+    let matches = matches.map(|matches| matches_from_proto(matches, batch.records()));
     Ok(Delivery {
         channel: channel_from_proto(delivery.detached.as_ref()),
         log: log_from_proto(delivery.log.as_ref())?,
@@ -339,11 +371,8 @@ pub fn delivery_from_proto(delivery: v1::Delivery, headers_only: bool) -> Result
             clock: AppendTime(clock.clock_us),
             at: Mono(clock.node_ns),
         }),
-        body: Delivered::Whole(if headers_only {
-            check_headers(bytes)?
-        } else {
-            check_delivered(bytes)?
-        }),
+        body: Delivered::Whole(batch),
+        matches: matches.transpose()?.map(Arc::new),
     })
 }
 
@@ -405,6 +434,14 @@ fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Res
         Wire::Complete(at) => State::Complete {
             places: places(&at)?,
         },
+        Wire::Changed(changed) => State::Changed {
+            places: changed
+                .places
+                .iter()
+                .map(position_from_proto)
+                .collect::<Result<_, _>>()?,
+        },
+        Wire::Unchanged(error) => State::Unchanged(error_from_proto(&error)),
         Wire::Removed(_) => State::Removed,
         Wire::Failed(error) => State::Failed(error_from_proto(&error)),
     })

@@ -2,7 +2,7 @@ use super::*;
 use crate::message::position_of;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, Expired, GapReason, Reply, State, Wanted,
+    Channel, Delivered, Delivery, Expired, GapReason, Matches, Reply, State, Wanted,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::verdict::ClockReading;
@@ -87,6 +87,13 @@ fn every_state_survives() {
         State::Complete {
             places: both.into_iter().collect(),
         },
+        State::Changed {
+            places: both.into_iter().collect(),
+        },
+        State::Changed {
+            places: airmail_model::frame::Places::new(),
+        },
+        State::Unchanged(namespace_not_found("nowhere")),
         State::Removed,
         State::Failed(namespace_not_found("nowhere")),
     ];
@@ -120,7 +127,10 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
             producer: None,
             producer_time: 0,
         }));
-        for channel in channels {
+        let ids = [1, 1 << 20].map(SubscriptionId).to_vec();
+        let matches = Some(Arc::new(Matches::new(&[2], ids).unwrap()));
+        let kinds = channels.into_iter().zip([matches, None]);
+        for (channel, matches) in kinds {
             let delivery = Delivery {
                 channel,
                 log: LOG,
@@ -133,10 +143,12 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
                     at: Mono(u64::MAX),
                 }),
                 body: body.clone(),
+                matches,
             };
             let head = DeliveryHead::new(&delivery);
             let mut bytes = head.bytes().to_vec();
             bytes.extend_from_slice(&body.to_bytes());
+            bytes.extend_from_slice(head.tail());
             assert_eq!(bytes.len(), head.message_len());
             let delivery = delivery_to_proto(&delivery);
             let kind = Some(v1::subscribe_response::Kind::Delivery(delivery));
@@ -169,6 +181,7 @@ fn a_delivery_is_refused_that_has_payloads_where_none_were_asked_for_and_the_oth
             appended: AppendTime(7),
             clock: None,
             body,
+            matches: None,
         })
     };
     let (whole, headers) = (wire(Delivered::Whole(batch)), wire(headers));
@@ -217,6 +230,60 @@ fn word_of_what_has_expired_survives_and_names_something() {
 }
 
 #[test]
+fn whom_messages_are_for_survives_and_what_does_not_add_up_is_refused() {
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    let mut encoder = BatchEncoder::new(LOG.namespace);
+    for _ in 0..3 {
+        let message = Message::new(topic.clone(), "payload");
+        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    }
+    let batch = encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    });
+    let wire = |counts: &[u32], all: &[u32]| v1::Delivery {
+        log: Some(crate::message::log_to_proto(LOG)),
+        body: Some(v1::delivery::Body::Batch(batch.bytes().clone())),
+        matches: Some(v1::Matches {
+            counts: counts.to_vec(),
+            subscriptions: all.to_vec(),
+        }),
+        ..Default::default()
+    };
+    for (counts, all) in [(&[1, 2, 1][..], &[5, 0, 9, 5][..]), (&[], &[4, 4, 7])] {
+        let delivery = delivery_from_proto(wire(counts, all), false).unwrap();
+        let back = delivery_to_proto(&delivery).matches.unwrap();
+        assert_eq!((&*back.counts, &*back.subscriptions), (counts, all));
+    }
+    let wrong: [(&[u32], &[u32]); 4] = [
+        (&[], &[1, 2]),
+        (&[1, 1], &[1, 2]),
+        (&[1, 0, 1], &[1, 2]),
+        (&[1, 1, 2], &[1, 2, 3]),
+    ];
+    for (counts, all) in wrong {
+        let error = delivery_from_proto(wire(counts, all), false).unwrap_err();
+        assert_eq!(error.field_name(), "delivery.matches");
+    }
+}
+
+#[test]
+fn a_change_survives() {
+    let change = Change {
+        subscription: SubscriptionId(3),
+        generation: Generation(4),
+        filter: Arc::new(Filter::parse("a = 1 and has b").unwrap()),
+    };
+    let back = change_from_proto(&change_to_proto(&change)).unwrap();
+    assert_eq!(back, change);
+    let none = v1::Change::default();
+    let error = change_from_proto(&none).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FilterInvalid);
+}
+
+#[test]
 fn a_mark_survives() {
     let mark = Reply::Mark {
         log: LOG,
@@ -246,6 +313,7 @@ fn a_subscription_survives_with_every_start() {
             tell_expired: true,
             filter: None,
             headers_only: true,
+            matches: true,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
         let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {

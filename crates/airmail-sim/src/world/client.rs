@@ -296,7 +296,7 @@ impl Client {
                     watch.check_ended(end, ledger, &format!("client {}", self.number))?;
                 }
             }
-            State::Removed => {}
+            State::Changed { .. } | State::Unchanged(_) | State::Removed => {}
             State::Failed(error)
                 if error.code() == ErrorCode::NamespaceNotFound && spaces[watch.space].leaving =>
             {

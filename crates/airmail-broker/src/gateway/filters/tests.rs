@@ -12,15 +12,8 @@ fn filter(text: &str) -> Arc<Filter> {
     Arc::new(Filter::parse(text).unwrap())
 }
 
-fn of(session: usize, topic: u128) -> (SessionKey, FilteredPlace) {
-    (
-        SessionKey::new(session),
-        FilteredPlace::Topic(TopicHash(topic)),
-    )
-}
-
-fn code(result: Result<(), Error>) -> ErrorCode {
-    result.unwrap_err().code()
+fn of(topic: u128) -> FilteredPlace {
+    FilteredPlace::Topic(TopicHash(topic))
 }
 
 #[test]
@@ -29,33 +22,20 @@ fn a_filter_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
     for n in 0..100 {
         // The same, however it is written.
         let text = ["a = 1 and b = 2", "(a=1) AND b = 2"][n % 2];
-        filters.add(SubKey::new(n), of(n, 7), filter(text));
+        filters.add(SubKey::new(n), of(7), filter(text));
     }
     assert_eq!((filters.kept.len(), filters.users()), (1, 100));
     assert_eq!(filters.of_place.len(), 1);
     let bytes = filters.bytes;
-    filters.add(SubKey::new(100), of(100, 8), filter("c = 1"));
+    filters.add(SubKey::new(100), of(8), filter("c = 1"));
     for n in 0..100 {
-        filters.remove(SubKey::new(n), of(n, 7));
+        filters.remove(SubKey::new(n), of(7));
     }
     assert_eq!((filters.kept.len(), filters.users()), (1, 1));
-    filters.remove(SubKey::new(100), of(100, 8));
-    filters.remove(SubKey::new(100), of(100, 8));
+    filters.remove(SubKey::new(100), of(8));
+    filters.remove(SubKey::new(100), of(8));
     assert!(bytes > 0 && filters.bytes == 0);
-    assert!(filters.of_place.is_empty() && filters.of_stream.is_empty());
-    assert!(filters.by_filter.is_empty());
-}
-
-#[test]
-fn a_stream_has_one_filter_for_a_topic() {
-    let mut filters = Filters::new(FEW);
-    let one = filter("a = 1");
-    filters.may_add(of(1, 7), &one).unwrap();
-    filters.add(SubKey::new(1), of(1, 7), Arc::clone(&one));
-    let again = filters.may_add(of(1, 7), &one);
-    assert_eq!(code(again), ErrorCode::SubscriptionInvalid);
-    filters.may_add(of(1, 8), &one).unwrap();
-    filters.may_add(of(2, 7), &one).unwrap();
+    assert!(filters.of_place.is_empty() && filters.by_filter.is_empty());
 }
 
 #[test]
@@ -65,8 +45,8 @@ fn a_place_has_so_many_filters_that_no_value_has_to_be_looked_up_for() {
     let mut added = 0;
     let refused = loop {
         let filter = filter(&text(added));
-        match filters.may_add(of(added, 7), &filter) {
-            Ok(()) => filters.add(SubKey::new(added), of(added, 7), filter),
+        match filters.may_add(of(7), &filter) {
+            Ok(()) => filters.add(SubKey::new(added), of(7), filter),
             Err(error) => break error,
         }
         added += 1;
@@ -74,10 +54,10 @@ fn a_place_has_so_many_filters_that_no_value_has_to_be_looked_up_for() {
     assert_eq!(refused.code(), ErrorCode::FilterTooComplex);
     assert_eq!(added, 1024);
     // One that is there costs nothing further, and there is room in another place.
-    filters.may_add(of(2000, 7), &filter(&text(3))).unwrap();
-    filters.may_add(of(2000, 8), &filter(&text(added))).unwrap();
+    filters.may_add(of(7), &filter(&text(3))).unwrap();
+    filters.may_add(of(8), &filter(&text(added))).unwrap();
     for n in 0..added {
-        filters.remove(SubKey::new(n), of(n, 7));
+        filters.remove(SubKey::new(n), of(7));
     }
     assert_eq!((filters.bytes, filters.index_bytes), (0, 0));
 }
@@ -99,7 +79,7 @@ proptest::proptest! {
             message("t", "x").attribute("a", AttributeValue::Integer(*price))
         }));
         for (n, comes) in steps {
-            let (sub, at) = (SubKey::new(n), of(n, 7));
+            let (sub, at) = (SubKey::new(n), of(7));
             if comes && !known.contains_key(&sub) {
                 let filter = filter(&text(n));
                 filters.may_add(at, &filter).unwrap();
@@ -115,7 +95,7 @@ proptest::proptest! {
                 let (mut looked, mut found) = (Looked::default(), Vec::new());
                 let mut units = u32::MAX;
                 while !filters.look(
-                    at.1,
+                    at,
                     &record,
                     (&mut looked, &mut units),
                     #[cfg(feature = "sabotage")]
@@ -143,7 +123,7 @@ fn the_memory_of_all_different_filters_is_bounded() {
     let mut added = 0;
     let refused = loop {
         let filter = filter(&text(added));
-        let place = of(added, added as u128);
+        let place = of(added as u128);
         match filters.may_add(place, &filter) {
             Ok(()) => filters.add(SubKey::new(added), place, filter),
             Err(error) => break error,
@@ -156,5 +136,5 @@ fn the_memory_of_all_different_filters_is_bounded() {
         "{added}"
     );
     // What is there already takes no more.
-    filters.may_add(of(added, 0), &filter(&text(0))).unwrap();
+    filters.may_add(of(0), &filter(&text(0))).unwrap();
 }

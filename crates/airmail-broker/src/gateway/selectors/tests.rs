@@ -14,10 +14,10 @@ fn pattern(text: &str) -> Arc<Selector> {
     Arc::new(Selector::Pattern(Glob::parse(text).unwrap()))
 }
 
-fn of(session: usize) -> (SessionKey, SlotLogs) {
-    let (namespace, slot) = (NAMESPACE, 0);
-    (SessionKey::new(session), SlotLogs { namespace, slot })
-}
+const LOGS: SlotLogs = SlotLogs {
+    namespace: NAMESPACE,
+    slot: 0,
+};
 
 fn code(result: Result<(), Error>) -> ErrorCode {
     result.unwrap_err().code()
@@ -30,13 +30,13 @@ fn a_selector_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
     for n in 0..100 {
         // The same, however it is written.
         let selector = [pattern("a/**"), pattern("a/***")][n % 2].clone();
-        selectors.may_add(of(n), &selector).unwrap();
-        selections.push((of(n).0, selectors.add(of(n), selector)));
+        selectors.may_add(NAMESPACE, &selector).unwrap();
+        selections.push(selectors.add(LOGS, selector));
     }
     assert_eq!((selectors.kept.len(), selectors.users()), (1, 100));
-    for (session, selection) in selections {
+    for selection in selections {
         assert_eq!(selectors.selecting(NAMESPACE, "a/b").len(), 1);
-        selectors.remove(session, selection);
+        selectors.remove(selection);
     }
     assert_eq!(selectors.selecting(NAMESPACE, "a/b").len(), 0);
     assert_eq!((selectors.bytes, selectors.users()), (0, 0));
@@ -44,22 +44,20 @@ fn a_selector_that_many_have_is_kept_once_and_as_long_as_somebody_has_it() {
 }
 
 #[test]
-fn a_stream_has_one_selection_of_a_log_and_a_namespace_so_many_patterns() {
+fn a_namespace_has_so_many_patterns() {
     let mut selectors = Selectors::default();
     for n in 0..PATTERNS_MAX {
         let selector = pattern(&format!("{n}/*"));
-        selectors.may_add(of(n), &selector).unwrap();
-        selectors.add(of(n), selector);
+        selectors.may_add(NAMESPACE, &selector).unwrap();
+        selectors.add(LOGS, selector);
     }
-    let taken = selectors.may_add(of(0), &prefix("a"));
-    assert_eq!(code(taken), ErrorCode::SubscriptionInvalid);
-    let further = selectors.may_add(of(1000), &pattern("x*"));
+    let further = selectors.may_add(NAMESPACE, &pattern("x*"));
     assert_eq!(code(further), ErrorCode::FilterTooComplex);
     // One that somebody has costs nothing further, and a prefix no look at it.
-    selectors.may_add(of(1000), &pattern("1/*")).unwrap();
-    selectors.may_add(of(1000), &prefix("x")).unwrap();
+    selectors.may_add(NAMESPACE, &pattern("1/*")).unwrap();
+    selectors.may_add(NAMESPACE, &prefix("x")).unwrap();
     let long = prefix(&"x".repeat(BYTES_MAX));
-    let too_long = selectors.may_add(of(1000), &long);
+    let too_long = selectors.may_add(NAMESPACE, &long);
     assert_eq!(code(too_long), ErrorCode::FilterTooComplex);
 }
 
@@ -71,12 +69,12 @@ proptest! {
     ) {
         let mut selectors = Selectors::default();
         let mut known = BTreeMap::new();
-        for (n, (text, is_prefix)) in texts.iter().enumerate() {
+        for (text, is_prefix) in &texts {
             let selector = match Glob::parse(text) {
                 Ok(glob) if !is_prefix => Arc::new(Selector::Pattern(glob)),
                 _ => prefix(text),
             };
-            let selection = selectors.add(of(n), Arc::clone(&selector));
+            let selection = selectors.add(LOGS, Arc::clone(&selector));
             known.insert(selection.selector, selector);
         }
         let mut found = selectors.selecting(NAMESPACE, &topic);

@@ -263,6 +263,7 @@ impl Driver {
                     tell_expired: false,
                     filter: None,
                     headers_only: false,
+                    matches: false,
                 })
             };
         Some(ClientInput::Request { session, request })

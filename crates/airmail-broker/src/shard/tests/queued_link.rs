@@ -262,6 +262,7 @@ impl QueuedLink {
             tell_expired: false,
             filter: None,
             headers_only: false,
+            matches: false,
         };
         self.request(session, Request::Add(wanted));
     }

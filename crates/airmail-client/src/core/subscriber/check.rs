@@ -112,7 +112,7 @@ impl Subscriber {
     fn check_requests(&self) {
         let in_line = self.pending.iter().filter_map(|pending| match pending {
             PendingRequest::Add(index) => Some(*index),
-            PendingRequest::Remove(_) => None,
+            PendingRequest::Remove(_) | PendingRequest::Change(..) => None,
         });
         let in_line: BTreeSet<u32> = in_line.collect();
         let mut waiting = 0;
@@ -137,6 +137,11 @@ impl Subscriber {
             }
         }
         assert_eq!(waiting, self.retries.len(), "requests: times of nobody");
+        for (index, generation) in self.changes.asked() {
+            let slot = &self.slots[index as usize];
+            let is_above = slot.is_requested() && generation.0 != slot.generation;
+            assert!(is_above, "changes: {generation:?} of {index}: {slot:?}");
+        }
     }
 
     /// Asserts that the live subscriptions, and no others, are on their log's range, and on their
@@ -211,7 +216,12 @@ impl Subscriber {
                 Event::Status(State::Complete { .. } | State::Failed(_)) => {
                     self.slot(*key).is_none()
                 }
-                Event::Status(State::Live { .. } | State::Detached { .. }) => true,
+                Event::Status(
+                    State::Live { .. }
+                    | State::Detached { .. }
+                    | State::Changed { .. }
+                    | State::Unchanged(_),
+                ) => true,
             };
             assert!(allowed, "events: {key:?} gets {event:?}");
         }

@@ -2,13 +2,16 @@
 //! its cost.
 
 use super::live_ranges::{Fit, fit};
-use super::received_batch::{ReceivedBatch, Share, Shares};
+use super::received_batch::{Owners, ReceivedBatch, Share, Shares};
 use super::subscription_slot::PartMode;
-use super::{Event, ExpiredSeen, Subscriber, SubscriberOutput};
+use super::{Event, ExpiredSeen, Gathering, Subscriber, SubscriberOutput, SubscriptionKey};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivery, Expired, Generation, SubscriptionId, Wanted};
+use airmail_model::frame::{
+    Channel, Delivery, Expired, Generation, Matches, SubscriptionId, Wanted,
+};
 use airmail_model::verdict::ClockReading;
 use airmail_model::{AppendTime, Batch, Checked, Incarnation, Lane, LogId, Sequence};
+use std::sync::Arc;
 
 /// A delivery whose batch has been decoded.
 struct DecodedDelivery {
@@ -20,6 +23,8 @@ struct DecodedDelivery {
     /// The clock of the log by the client's own; where messages of it expire.
     clock: Option<ClockReading>,
     batch: Checked<Batch>,
+    /// The subscriptions that each message is for, where the node says so.
+    matches: Option<Arc<Matches>>,
     cost: u32,
 }
 
@@ -32,7 +37,8 @@ impl From<Delivery> for DecodedDelivery {
             base: delivery.base,
             appended: delivery.appended,
             clock: delivery.clock,
-            cost: delivery.body.cost(),
+            cost: delivery.cost(),
+            matches: delivery.matches,
             batch: delivery.body.into_batch(),
         }
     }
@@ -60,6 +66,10 @@ impl Subscriber {
                 .filter(|_| self.config.bug != Some(crate::sabotage::Bug::NotJudgedAgain)),
             ..delivery
         };
+        if let (Channel::Live, Some(matches)) = (channel, &delivery.matches) {
+            let owners = self.owners_of(&delivery, matches);
+            return self.emit_named(&delivery, owners, out);
+        }
         let mut recipients = std::mem::take(&mut self.recipients);
         match channel {
             Channel::Live => self.live_delivery(&delivery, &mut recipients),
@@ -89,19 +99,81 @@ impl Subscriber {
         out.events.push((self.key(index), Event::Expired(seen)));
     }
 
-    /// Advances a live range; adds the subscriptions that the delivery is for.
-    fn live_delivery(&mut self, delivery: &DecodedDelivery, recipients: &mut Vec<Recipient>) {
+    /// Advances a live range; gives the first number of the delivery that is new there. `None`: nothing is.
+    fn advance_live(&mut self, delivery: &DecodedDelivery) -> Option<Sequence> {
         let (previous, last) = (delivery.previous, delivery.last);
-        let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
-            // Input: a node that has sent it before it heard that nobody is live there any more.
-            return;
-        };
+        // Input: a node that has sent it before it heard that nobody is live there any more.
+        let range = self.live.ranges.get_mut(&delivery.log)?;
         let next = range.next;
         match fit(next, previous, last) {
-            Fit::Duplicate => return,
-            Fit::Hole => return self.resubscribe_live(delivery.log),
-            Fit::New => range.next = last.plus(1),
+            Fit::Duplicate => None,
+            Fit::Hole => {
+                self.resubscribe_live(delivery.log);
+                None
+            }
+            Fit::New => {
+                range.next = last.plus(1);
+                Some(next)
+            }
         }
+    }
+
+    /// Finds the owners of each message of a live delivery: those whom it is for, by the node's word, and who have not had it.
+    fn owners_of(&mut self, delivery: &DecodedDelivery, matches: &Matches) -> Owners {
+        let mut owners = Owners::default();
+        let Some(from) = self.advance_live(delivery) else {
+            // Input: a delivery that brings nothing new, or leaves a hole.
+            return owners;
+        };
+        let log = delivery.log;
+        let is_owner = |id: &SubscriptionId, number: Sequence| {
+            let slot = self.slots.get(id.0 as usize)?;
+            let part = slot.part(log.lane)?;
+            let is_live = part.mode == PartMode::Live && part.at.log == log;
+            let is_in_time = slot.not_before.is_none_or(|at| delivery.appended >= at);
+            let is_new = number >= part.at.next.max(from);
+            (is_live && is_in_time && is_new).then(|| self.key(id.0))
+        };
+        for place in 0..delivery.batch.records() {
+            let (index, _) = delivery.batch.head(place);
+            let number = delivery.base.plus(index.into());
+            let ids = matches.of(usize::from(place)).iter();
+            owners.push(ids.filter_map(|id| is_owner(id, number)));
+        }
+        owners
+    }
+
+    /// Emits a delivery of which the node has said whom each message is for.
+    fn emit_named(
+        &mut self,
+        delivery: &DecodedDelivery,
+        owners: Owners,
+        out: &mut SubscriberOutput,
+    ) {
+        let key = owners.any();
+        let shares = Shares::Named(Arc::new(owners));
+        let event = key.and_then(|key| Some((key, self.received(delivery, (key, shares))?)));
+        match event {
+            Some((key, Event::Messages(received))) => {
+                self.credit.with_users += delivery.cost;
+                let cost = delivery.cost;
+                let received = ReceivedBatch { cost, ..received };
+                out.events.push((key, Event::Messages(received)));
+            }
+            _ => self.credit.returnable += delivery.cost,
+        }
+    }
+
+    /// Advances a live range; adds the subscriptions that the delivery is for.
+    fn live_delivery(&mut self, delivery: &DecodedDelivery, recipients: &mut Vec<Recipient>) {
+        let Some(next) = self.advance_live(delivery) else {
+            // Input: a delivery that brings nothing new, or leaves a hole.
+            return;
+        };
+        let Some(range) = self.live.ranges.get(&delivery.log) else {
+            bug!("{} has no range, which has advanced", delivery.log);
+            return;
+        };
         let lane = delivery.log.lane;
         for index in range.selected() {
             let own = self.slots[*index as usize].next(lane);
@@ -189,7 +261,10 @@ impl Subscriber {
         let mut new = recipients.iter().filter_map(share_of);
         // Selections come first, and have all topics: there is nothing to gather.
         let is_by_topic = |first: &Recipient| first.topic.is_some();
-        if self.gathers && recipients.len() > 1 && recipients.first().is_some_and(is_by_topic) {
+        if self.gathering == Gathering::ByTopic
+            && recipients.len() > 1
+            && recipients.first().is_some_and(is_by_topic)
+        {
             let mut shares = vec![None; delivery.batch.topics().len()];
             for (topic, share) in new {
                 if let Some(topic) = topic {
@@ -197,12 +272,15 @@ impl Subscriber {
                 }
             }
             let first = shares.iter().flatten().next().map(|share| share.owner);
-            let received = self.received(&delivery, Shares::ByTopic(shares.into()));
+            let received = first.and_then(|owner| {
+                let shares = Shares::ByTopic(shares.into());
+                self.received(&delivery, (owner, shares))
+            });
             out.events.extend(first.zip(received));
         } else {
             let each = new.by_ref().filter_map(|(topic, share)| {
                 let shares = topic.map_or(Shares::All(share), |topic| Shares::One(topic, share));
-                let received = self.received(&delivery, shares)?;
+                let received = self.received(&delivery, (share.owner, shares))?;
                 Some((share.owner, received))
             });
             out.events.extend(each);
@@ -226,14 +304,14 @@ impl Subscriber {
         }
     }
 
-    /// Makes the event that gives these shares of a delivery to their owners; `None` if there is no
+    /// Makes the event that gives these shares of a delivery to their owners, of whom one is named; `None` if there is no
     /// message in them.
-    fn received(&self, delivery: &DecodedDelivery, shares: Shares) -> Option<Event> {
-        let share = match &shares {
-            Shares::One(_, share) | Shares::All(share) => Some(share),
-            Shares::ByTopic(shares) => shares.iter().flatten().next(),
-        };
-        let index = share?.owner.index();
+    fn received(
+        &self,
+        delivery: &DecodedDelivery,
+        (owner, shares): (SubscriptionKey, Shares),
+    ) -> Option<Event> {
+        let index = owner.index();
         let at = self.slots[index as usize].place(delivery.log.lane);
         if at.is_none() {
             bug!(

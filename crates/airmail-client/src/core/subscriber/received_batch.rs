@@ -42,6 +42,41 @@ pub(super) enum Shares {
     All(Share),
     /// Shares by the places of their topics in the batch.
     ByTopic(Arc<[Option<Share>]>),
+    /// Owners of each message, as the node has said.
+    Named(Arc<Owners>),
+}
+
+/// Subscriptions that get each message of a batch, by its place; maybe none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owners {
+    /// For each message, where its owners end in the list of all.
+    ends: Vec<u32>,
+    all: Vec<SubscriptionKey>,
+}
+
+impl Owners {
+    /// Takes the owners of the next message.
+    pub(super) fn push(&mut self, owners: impl Iterator<Item = SubscriptionKey>) {
+        self.all.extend(owners);
+        self.ends
+            .push(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
+    }
+
+    /// Gives any of them.
+    pub(super) fn any(&self) -> Option<SubscriptionKey> {
+        self.all.first().copied()
+    }
+
+    #[inline]
+    fn of(&self, place: u16) -> &[SubscriptionKey] {
+        let place = usize::from(place);
+        let Some(end) = self.ends.get(place) else {
+            // Input: a place beyond the last message.
+            return &[];
+        };
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[begin as usize..*end as usize]
+    }
 }
 
 /// Share of a subscription: the messages of its topics from a number on.
@@ -52,10 +87,20 @@ pub(super) struct Share {
 }
 
 impl ReceivedBatch {
-    /// Gives the subscription that gets the messages of the topic with this place in the batch.
+    /// Gives the subscription that gets the messages of the topic with this place in the batch. `None`, too, where the node says
+    /// of each message for which subscriptions it is.
     #[must_use]
     pub fn owner(&self, topic: u16) -> Option<SubscriptionKey> {
         self.share_of(topic).map(|share| share.owner)
+    }
+
+    /// Iterates over the subscriptions that get the message at this place in the batch.
+    pub fn owners(&self, place: u16) -> impl Iterator<Item = SubscriptionKey> {
+        let (one, named) = match &self.shares {
+            Shares::Named(owners) => (None, owners.of(place)),
+            _ => (self.owner(self.batch.head(place).1), &[][..]),
+        };
+        one.into_iter().chain(named.iter().copied())
     }
 
     /// Gives the place before a subscription's first message at `place` in the batch or behind, if it has one there.
@@ -66,9 +111,13 @@ impl ReceivedBatch {
         {
             return None;
         }
-        let mut messages = self.iter_from(place);
-        let own = |record: &Record<'_>| self.owner(record.topic) == Some(owner);
-        let (next, _) = messages.find(|(_, record)| own(record))?;
+        let mut places = place..self.batch.records();
+        let next = places.find_map(|place| {
+            let (index, topic) = self.batch.head(place);
+            let is_own =
+                self.is_wanted(place, index, topic) && self.owners(place).any(|of| of == owner);
+            is_own.then(|| self.number(index))
+        })?;
         Some(LogPosition {
             log: self.log,
             incarnation: self.incarnation,
@@ -82,6 +131,7 @@ impl ReceivedBatch {
             Shares::One(own, share) => (*own == topic).then_some(share),
             Shares::All(share) => Some(share),
             Shares::ByTopic(shares) => shares.get(usize::from(topic))?.as_ref(),
+            Shares::Named(_) => None,
         }
     }
 
@@ -92,8 +142,11 @@ impl ReceivedBatch {
 
     /// Tells whether a message is in somebody's share.
     #[inline]
-    fn is_wanted(&self, index: u16, topic: u16) -> bool {
+    fn is_wanted(&self, place: u16, index: u16, topic: u16) -> bool {
         let number = self.number(index);
+        if let Shares::Named(owners) = &self.shares {
+            return number <= self.last && !owners.of(place).is_empty();
+        }
         let share = self.share_of(topic);
         share.is_some_and(|share| share.from <= number && number <= self.last)
     }
@@ -103,7 +156,7 @@ impl ReceivedBatch {
     pub fn seek(&self, place: u16) -> Option<u16> {
         (place..self.batch.records()).find(|place| {
             let (index, topic) = self.batch.head(*place);
-            self.is_wanted(index, topic)
+            self.is_wanted(*place, index, topic)
         })
     }
 
@@ -194,7 +247,10 @@ impl<'a> Iterator for Messages<'a> {
     fn next(&mut self) -> Option<(Sequence, Record<'a>)> {
         let (received, left_out) = (self.received, self.left_out);
         let is_left_out = |index| !left_out.is_empty() && left_out.binary_search(&index).is_ok();
-        let wanted = |index, topic| received.is_wanted(index, topic) && !is_left_out(index);
+        let wanted = |place: usize, index, topic| {
+            let place = place as u16;
+            received.is_wanted(place, index, topic) && !is_left_out(index)
+        };
         let record = self.records.next_where(wanted)?;
         Some((received.number(record.index), record))
     }

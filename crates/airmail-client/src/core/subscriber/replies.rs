@@ -2,13 +2,13 @@
 
 use super::subscription_slot::PartMode;
 use super::{PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
-use airmail_model::frame::{Channel, GapReason, Generation, Reply, SubscriptionId};
+use airmail_model::frame::{Channel, GapReason, Generation, Reply, State, SubscriptionId};
 use airmail_model::{Lane, LogId, Mono};
 
 /// Gives the credit that a reply uses up.
 fn cost_of(reply: &Reply) -> u32 {
     match reply {
-        Reply::Delivery(delivery) => delivery.body.cost(),
+        Reply::Delivery(delivery) => delivery.cost(),
         Reply::Expired(expired) => expired.cost(),
         _ => 0,
     }
@@ -90,6 +90,16 @@ impl Subscriber {
                 previous,
                 next,
             } => self.live_gap(log, previous, next.before(), GapReason::Unused, out),
+            Reply::Status {
+                subscription,
+                generation,
+                state: State::Changed { places },
+            } => self.change_answered((subscription, generation), Ok(places), out),
+            Reply::Status {
+                subscription,
+                generation,
+                state: State::Unchanged(error),
+            } => self.change_answered((subscription, generation), Err(error), out),
             Reply::Status {
                 subscription,
                 generation,

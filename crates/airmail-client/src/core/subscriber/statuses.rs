@@ -51,9 +51,10 @@ impl Subscriber {
                 return;
             }
             State::Failed(error) => return self.failed(now, index, error, out),
-            State::Removed => return,
+            // A change is answered under a generation of its own.
+            State::Removed | State::Changed { .. } | State::Unchanged(_) => return,
         }
-        self.backoff.reset();
+        self.refusals.backoff.reset();
         out.events.push((self.key(index), Event::Status(state)));
     }
 
@@ -130,9 +131,9 @@ impl Subscriber {
     fn failed(&mut self, now: Mono, index: u32, error: Error, out: &mut SubscriberOutput) {
         if error.code().waited_for() {
             self.leave_live(index);
-            let until = now.plus(self.backoff.delay_for(&error));
-            self.last_refusal = Some(error);
-            self.slots[index as usize].set_untold(Mode::RetryAt(until));
+            let until = now.plus(self.refusals.backoff.delay_for(&error));
+            self.refusals.last = Some(error);
+            self.set_untold(index, Mode::RetryAt(until));
             self.retries.insert((until, index));
             return;
         }

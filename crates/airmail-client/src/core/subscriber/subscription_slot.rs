@@ -51,8 +51,10 @@ pub(super) struct Part {
 pub(super) struct SubscriptionSlot {
     /// Number of subscriptions that had this slot before.
     pub(super) life: u32,
-    /// Number of times that a subscription was requested for this slot.
+    /// Generation in force: of the request, or of a change of its filter.
     pub(super) generation: u32,
+    /// Last generation that was given out.
+    issued: u32,
     pub(super) mode: Mode,
     pub(super) namespace: NamespaceId,
     pub(super) wanted: Wanted,
@@ -75,6 +77,7 @@ impl Default for SubscriptionSlot {
         SubscriptionSlot {
             life: 0,
             generation: 0,
+            issued: 0,
             mode: Mode::Free,
             namespace: NamespaceId(0),
             wanted: Wanted::Topic(TopicHash(0)),
@@ -105,6 +108,12 @@ impl SubscriptionSlot {
         };
         self.start = Some(Box::new(spec.start));
         self.parts = Default::default();
+    }
+
+    /// Gives out another generation.
+    pub(super) fn next_generation(&mut self) -> u32 {
+        self.issued = self.issued.wrapping_add(1);
+        self.issued
     }
 
     /// Ends the subscription, and frees the slot.

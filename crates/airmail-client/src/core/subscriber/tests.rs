@@ -3,6 +3,7 @@
 mod expiry;
 mod gathering;
 mod invariants;
+mod matching;
 mod parts;
 mod permutations;
 mod ranges;
@@ -12,11 +13,13 @@ mod transcripts;
 
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
-use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Reply};
+use airmail_model::frame::{
+    Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Reply,
+};
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Lane, Limits, Message, Sequence,
-    TopicHash, TopicName,
+    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Extent, Incarnation, Lane, Limits,
+    LogId, Message, Sequence, TopicHash, TopicName,
 };
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -173,6 +176,7 @@ fn delivery(channel: Channel, previous: u64, last: u64, base: u64, topics: &[&st
         appended: AppendTime(5),
         clock: None,
         body: Delivered::Whole(batch(topics)),
+        matches: None,
     })
 }
 

@@ -65,6 +65,7 @@ fn delivered(history: &mut History, index: u16, (first, appended): (u64, i64), t
         appended: AppendTime(appended),
         clock: None,
         body: Delivered::Whole(batch_in(log(index), topics)),
+        matches: None,
     });
     told(history, index, Kind::Delivery(delivery));
 }

@@ -49,6 +49,7 @@ pub(super) async fn stream(
         tell_expired: request.tell_expired,
         filter: filter_from_proto(&request.filter)?,
         headers_only: request.headers_only,
+        matches: false,
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
@@ -108,6 +109,8 @@ impl History {
             Reply::Status { ref state, .. } => match state {
                 State::Complete { .. } | State::Removed => Step::End(Ok(())),
                 State::Failed(error) => Step::End(Err(error.clone())),
+                // Nobody asks for changes of it.
+                State::Changed { .. } | State::Unchanged(_) => Step::Skip,
                 State::Live { .. } | State::Detached { .. } => {
                     let place = state.places().first().copied();
                     place.map_or(Step::Skip, |place| self.begin(place))

@@ -7,7 +7,7 @@
 
 use airmail_model::batch::TopicEntry;
 use airmail_model::frame::{
-    Channel, Delivery, Generation, Reply, State, Subscribe, SubscriptionId,
+    Channel, Delivery, Generation, Matches, Reply, State, Subscribe, SubscriptionId,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{Extent, Incarnation, Lane, LogId, MapEpoch, NamespaceId, Sequence, TopicHash};
@@ -47,7 +47,8 @@ impl Format {
 /// A subscription, as its stream numbers it.
 type Subscriber = (SubscriptionId, Generation);
 
-/// Live subscriptions of a stream are found by their topic; or, where they are selections, by their log.
+/// Live subscriptions of a stream are found by their topic; or by their log, where they are selections, or the node says of
+/// each message which of them it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum FoundBy {
     Topic(TopicHash),
@@ -73,7 +74,7 @@ impl LaneMemory {
     fn leave(&mut self, key: Subscriber, topic: Option<TopicHash>) {
         self.detached.remove(&key);
         let Some(topic) = topic.map(FoundBy::Topic) else {
-            // Input: a selection, whose stream has no more of them than there are logs.
+            // Input: a stream whose live subscriptions are found by their logs, which are few.
             self.live.retain(|_, from| {
                 from.remove(&key);
                 !from.is_empty()
@@ -100,9 +101,10 @@ impl LaneMemory {
 /// Memory of a stream of plain messages.
 #[derive(Debug, Default)]
 pub(super) struct PlainMessages {
-    /// The topic of each subscription; none of selections, which a stream has alone.
+    /// The topic of each subscription that is found by its topic.
     topics: BTreeMap<Subscriber, Option<TopicHash>>,
-    selects: bool,
+    /// Whether they are found by their logs, as the first one says.
+    by_log: bool,
     lanes: [LaneMemory; Lane::ALL.len()],
     /// First number of each log's live range that has not been told.
     ranges: BTreeMap<LogId, Sequence>,
@@ -113,8 +115,8 @@ impl PlainMessages {
     /// Takes note of a subscription.
     pub(super) fn add(&mut self, subscribe: &Subscribe) {
         let key = (subscribe.subscription, subscribe.generation);
-        let topic = subscribe.wanted.topic();
-        self.selects |= topic.is_none();
+        let topic = subscribe.wanted.topic().filter(|_| !subscribe.matches);
+        self.by_log |= topic.is_none();
         self.topics.insert(key, topic);
     }
 
@@ -141,7 +143,12 @@ impl PlainMessages {
                 subscription,
                 generation,
                 state,
-            } => self.note((*subscription, *generation), state),
+            } => {
+                if let State::Changed { .. } = state {
+                    self.change(*subscription, *generation);
+                }
+                self.note((*subscription, *generation), state);
+            }
             Reply::Gap {
                 channel, log, last, ..
             } => self.account(*channel, *log, last.plus(1)),
@@ -171,7 +178,12 @@ impl PlainMessages {
         };
         let batch = delivery.body.to_batch();
         let channel = delivery.channel;
-        let wanted = |topic: TopicEntry<'_>, number| self.wants(channel, log, topic, number);
+        let wanted = |place, topic: TopicEntry<'_>, number| match &delivery.matches {
+            Some(matches) => self.matching((matches, place), log, number),
+            None => self
+                .wants(channel, log, topic, number)
+                .then(Vec::<u32>::new),
+        };
         let aside = |topic: TopicEntry<'_>| self.aside(channel, topic, log);
         let messages = stored_messages(&batch, &placed, covers, wanted, aside);
         let messages = v1::StoredMessages { messages };
@@ -184,10 +196,52 @@ impl PlainMessages {
 
     /// The live subscriptions of a log's topic are found by this.
     fn found_by(&self, topic: TopicEntry<'_>, log: LogId) -> FoundBy {
-        if self.selects {
+        if self.by_log {
             FoundBy::Log(log)
         } else {
             FoundBy::Topic(topic.hash)
+        }
+    }
+
+    /// Those of a message's subscriptions that have got to its number; none if there is none.
+    fn matching(
+        &self,
+        (matches, place): (&Matches, usize),
+        log: LogId,
+        number: Sequence,
+    ) -> Option<Vec<u32>> {
+        let live = &self.lanes[log.lane as usize].live;
+        let from = live.get(&FoundBy::Log(log))?;
+        let has_got_there = |id: &&SubscriptionId| {
+            let uses = (**id, Generation(0))..=(**id, Generation(u32::MAX));
+            let mut uses = from.range(uses);
+            uses.any(|(_, first)| first.next <= number)
+        };
+        let matching = matches.of(place).iter().filter(has_got_there);
+        let matching: Vec<u32> = matching.map(|id| id.0).collect();
+        (!matching.is_empty()).then_some(matching)
+    }
+
+    /// The number of a subscription has another use from here on: its filter has been changed.
+    fn change(&mut self, id: SubscriptionId, generation: Generation) {
+        let uses = (id, Generation(0))..=(id, Generation(u32::MAX));
+        let Some(before) = self.topics.range(uses).map(|(key, _)| *key).next() else {
+            // Input: a subscription that has ended.
+            return;
+        };
+        let after = (id, generation);
+        if let Some(topic) = self.topics.remove(&before) {
+            self.topics.insert(after, topic);
+        }
+        for lane in &mut self.lanes {
+            if let Some(place) = lane.detached.remove(&before) {
+                lane.detached.insert(after, place);
+            }
+            for from in lane.live.values_mut() {
+                if let Some(place) = from.remove(&before) {
+                    from.insert(after, place);
+                }
+            }
         }
     }
 
@@ -198,7 +252,10 @@ impl PlainMessages {
                 .get(&self.found_by(topic, log))
                 .is_some_and(|from| from.values().any(|first| first.next <= number)),
             Channel::Detached(subscription, generation) => {
-                let wanted = self.topics.get(&(subscription, generation));
+                let key = (subscription, generation);
+                let place = self.lanes[log.lane as usize].detached.get(&key);
+                let is_new = place.is_none_or(|place| place.log != log || place.next <= number);
+                let wanted = self.topics.get(&key).filter(|_| is_new);
                 wanted.is_some_and(|wanted| wanted.is_none_or(|wanted| wanted == topic.hash))
             }
         }
@@ -260,10 +317,15 @@ impl PlainMessages {
             State::Live { .. } | State::Detached { .. } => {
                 for place in state.places() {
                     self.note_life(place.log, place.incarnation);
+                    // Of one that was live the shard knows no more than the range of its stream.
+                    let own = self.place(key, place.log.lane);
+                    let own = own
+                        .filter(|own| (own.log, own.incarnation) == (place.log, place.incarnation));
                     let lane = &mut self.lanes[place.log.lane as usize];
                     lane.leave(key, topic);
                     if matches!(state, State::Detached { .. }) {
-                        lane.detached.insert(key, place);
+                        let next = own.map_or(place.next, |own| own.next.max(place.next));
+                        lane.detached.insert(key, LogPosition { next, ..place });
                         continue;
                     }
                     let found_by = topic.map_or(FoundBy::Log(place.log), FoundBy::Topic);
@@ -274,6 +336,8 @@ impl PlainMessages {
                     }
                 }
             }
+            // Where it stands, it stands: numbers before the change are told already.
+            State::Changed { .. } | State::Unchanged(_) => {}
             State::Complete { .. } | State::Removed | State::Failed(_) => {
                 self.topics.remove(&key);
                 for lane in &mut self.lanes {
@@ -317,6 +381,7 @@ mod tests {
             tell_expired: false,
             filter: None,
             headers_only: false,
+            matches: false,
         });
     }
 
@@ -355,6 +420,7 @@ mod tests {
             appended: AppendTime(1),
             clock: None,
             body,
+            matches: None,
         };
         let told = plain.delivery(&delivery, |_| MapEpoch(1));
         let Some(v1::delivery::Body::Messages(stored)) = told.body else {

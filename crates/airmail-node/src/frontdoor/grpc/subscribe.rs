@@ -17,7 +17,7 @@ use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State
 use airmail_model::{Error, ErrorCode, MapEpoch, Mono};
 use airmail_proto::hello::{alive_to_proto, nodes_to_proto, welcome_to_proto};
 use airmail_proto::subscribe::{
-    DeliveryHead, reply_to_proto, status_to_proto, subscribe_from_proto,
+    DeliveryHead, change_from_proto, reply_to_proto, status_to_proto, subscribe_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::subscribe_request::Kind;
@@ -97,9 +97,27 @@ impl Subscriptions {
             Kind::Remove(remove) => session.remove(SubscriptionId(remove.subscription)).await?,
             Kind::Credit(credit) => session.credit(credit.bytes).await?,
             Kind::AskClock(ask) => session.ask_clock(Mono(ask.asked_ns)).await?,
+            Kind::Change(change) => self.change(session, &change).await?,
             Kind::Ack(_) => {
                 session.is_greeted()?;
                 return Err(Error::unimplemented("ack"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn change(
+        &mut self,
+        session: &SessionRequests,
+        change: &v1::Change,
+    ) -> Result<(), Error> {
+        session.is_greeted()?;
+        match change_from_proto(change) {
+            Ok(change) => session.change(change).await?,
+            Err(error) => {
+                let subscription = SubscriptionId(change.subscription);
+                let generation = Generation(change.generation);
+                session.refuse_change(subscription, generation, error);
             }
         }
         Ok(())
@@ -160,6 +178,9 @@ fn put_shared(delivery: &Delivery, out: &mut Frames) {
     match &delivery.body {
         Delivered::Whole(batch) => out.share(batch.bytes()),
         Delivered::Slice(slice) => slice.parts().for_each(|part| out.share(part)),
+    }
+    if !head.tail().is_empty() {
+        out.share(head.tail());
     }
 }
 

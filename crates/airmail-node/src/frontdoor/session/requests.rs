@@ -5,7 +5,8 @@ use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal
 use crate::runtime::select_cold::select_cold;
 use crate::send_queue::{Event, NotAdded, Over, SendQueue};
 use airmail_model::frame::{
-    Credit, Generation, Hello, Maps, Nodes, Request, RequestId, Subscribe, SubscriptionId, Welcome,
+    Change, Credit, Generation, Hello, Maps, Nodes, Reply, Request, RequestId, State, Subscribe,
+    SubscriptionId, Welcome,
 };
 use airmail_model::namespace::DEFAULT_NAMESPACE;
 use airmail_model::{Batch, Checked, Error, Message, Mono};
@@ -301,6 +302,30 @@ impl SessionRequests {
             generation,
             refusal,
         })));
+    }
+
+    /// Gives a subscription another filter. Answered by a status.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn change(&self, change: Change) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        Ok(self.ask(Request::Change(change)).await?)
+    }
+
+    /// Answers a change of a filter that its front door found wrong.
+    pub fn refuse_change(
+        &self,
+        subscription: SubscriptionId,
+        generation: Generation,
+        error: Error,
+    ) {
+        self.door.metrics().refused_at_edge(&error);
+        self.queue.push(Event::Reply(Reply::Status {
+            subscription,
+            generation,
+            state: State::Unchanged(error),
+        }));
     }
 
     /// Ends a subscription. Answered by a status.

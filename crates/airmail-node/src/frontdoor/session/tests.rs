@@ -104,6 +104,7 @@ fn delivery() -> Event {
         appended: AppendTime(0),
         clock: None,
         body: Delivered::Whole(batch()),
+        matches: None,
     }))
 }
 

@@ -80,6 +80,11 @@ fn show_state(state: &State) -> String {
             let places = places.iter().map(|place| place.next.to_string());
             format!("complete before {}", places.collect::<Vec<_>>().join(", "))
         }
+        State::Changed { places } => {
+            let places = places.iter().map(|place| place.next.to_string());
+            format!("changed from {} on", places.collect::<Vec<_>>().join(", "))
+        }
+        State::Unchanged(error) => format!("not changed: {error}"),
         State::Removed => "removed".to_owned(),
         State::Failed(error) => format!("ended: {error}"),
     }

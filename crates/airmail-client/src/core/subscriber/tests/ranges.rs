@@ -264,6 +264,7 @@ fn a_slice_keeps_its_records_numbers() {
         appended: AppendTime(5),
         clock: None,
         body: Delivered::Slice(slice),
+        matches: None,
     }));
     assert_eq!(driver.numbers(a), [11, 13]);
     assert_eq!(driver.next(a), Some(14));

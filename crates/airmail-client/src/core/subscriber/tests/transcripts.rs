@@ -202,6 +202,7 @@ impl Player {
                 Request::Remove { subscription } => {
                     format!("remove subscription {}", subscription.0)
                 }
+                Request::Change(change) => format!("change: {}", change.filter),
                 Request::Credit { .. } => "more credit".to_owned(),
                 Request::Clock { .. } => "what does the node's clock show?".to_owned(),
                 Request::Publish { .. } => panic!("a subscriber publishes"),

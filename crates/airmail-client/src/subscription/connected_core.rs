@@ -1,0 +1,186 @@
+//! The core of a stream's subscriptions, connected with a stream to a node: it is given what the node says, and what it asks for
+//! is sent.
+//!
+//! There is no task: it runs when the user of the subscriptions asks for more. Replies that have already arrived are applied
+//! together, so a burst of small deliveries costs one turn.
+
+use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
+use crate::context::ClientContext;
+use crate::core::{
+    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
+};
+use crate::named_topic::NamedTopic;
+use airmail_model::frame::{Reply, Welcome};
+use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Number of events from which on no more replies are applied before the user takes them.
+const EVENTS_AT_ONCE: usize = 64;
+
+/// Outcome of a step.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A stream is open to a node, whose map of the namespace this is.
+    Opened(LogMap),
+    /// The stream has ended. Another one is opened when its time comes.
+    Disconnected,
+    /// Anything else: there may be events.
+    Applied,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct ConnectedCore {
+    pub(super) shared: Arc<ClientContext>,
+    pub(super) namespace: Arc<str>,
+    pub(super) core: Subscriber,
+    /// Number of the namespace, once a node has said it.
+    pub(super) id: Option<NamespaceId>,
+    pub(super) epoch: MapEpoch,
+    /// Protocol version that the node speaks.
+    pub(super) protocol: u32,
+    pub(super) events: VecDeque<(SubscriptionKey, Event)>,
+    stream: SubscribeStream,
+    attempts: Attempts,
+    /// Error that ended the last stream, until another has given a reply.
+    lost: Option<Error>,
+    /// Output of the core. Empty between steps, and kept for its memory.
+    out: SubscriberOutput,
+}
+
+impl ConnectedCore {
+    /// Makes one for subscriptions of one namespace, with what the core is to be besides.
+    pub(super) fn new(
+        shared: Arc<ClientContext>,
+        namespace: Arc<str>,
+        kind: impl FnOnce(Subscriber) -> Subscriber,
+    ) -> ConnectedCore {
+        let mut config = shared.subscriber;
+        config.seed = shared.seed();
+        ConnectedCore {
+            namespace,
+            core: kind(Subscriber::new(config)),
+            id: None,
+            epoch: MapEpoch(0),
+            protocol: 0,
+            events: VecDeque::new(),
+            stream: SubscribeStream::Closed(Mono(0)),
+            attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
+            lost: None,
+            out: SubscriberOutput::default(),
+            shared,
+        }
+    }
+
+    /// Lets what is done within `opening` take the client's `call_timeout` at most. Afterwards there is no end to patience.
+    pub(super) fn begin_opening(&mut self) -> Mono {
+        let (node, all) = (self.shared.connect_timeout, self.shared.call_timeout);
+        let begun = self.shared.mono();
+        self.attempts.set_patience(Patience { node, all });
+        self.attempts = self.attempts.clone().from(begun);
+        begun
+    }
+
+    /// Has no end of patience any more. Where opening took too long, gives the error that tells why.
+    pub(super) fn end_opening<T>(
+        &mut self,
+        begun: Mono,
+        opened: Result<Result<T, Error>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Error> {
+        self.attempts.set_patience(Patience::ENDLESS);
+        opened.unwrap_or_else(|_| {
+            let said = self.lost.take().or_else(|| self.core.refused().cloned());
+            let silent = || Error::new(ErrorCode::Disconnected).field("subscription");
+            let waited = self.shared.mono().since(begun);
+            Err(said.unwrap_or_else(silent).waited(waited))
+        })
+    }
+
+    /// Waits for one event of the stream, and applies it together with those that have come by
+    /// then. `named` knows the topics of the subscriptions. An error ends them all.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped before it is done.
+    pub(super) async fn advance<'n>(
+        &mut self,
+        named: impl Fn(u32) -> Option<&'n NamedTopic>,
+    ) -> Result<Step, Error> {
+        let mut wake = None;
+        if self.core.is_due() {
+            wake = self.core.poll(self.shared.mono(), &mut self.out);
+            self.stream.send(&mut self.out.requests, named);
+            self.events.extend(self.out.events.drain(..));
+        }
+        let credit = self.shared.subscriber.credit_bytes;
+        let next = self.stream.next(&self.shared, &self.namespace, credit);
+        let event = match wake {
+            None => next.await,
+            Some(wake) => tokio::select! {
+                event = next => event,
+                () = self.shared.sleep_until(wake) => return Ok(Step::Applied),
+            },
+        };
+        match event {
+            SubscribeEvent::Opened(welcome) => self.opened(welcome).map(Step::Opened),
+            SubscribeEvent::Reply(reply) => self.replied(reply),
+            SubscribeEvent::Moved => {
+                self.core.disconnected();
+                Ok(Step::Disconnected)
+            }
+            SubscribeEvent::Lost(error) => self.lost(error),
+        }
+    }
+
+    /// Applies a reply, and those that have arrived behind it.
+    fn replied(&mut self, first: Reply) -> Result<Step, Error> {
+        let now = self.shared.mono();
+        self.attempts.succeeded();
+        self.lost = None;
+        let mut next = Some(SubscribeEvent::Reply(first));
+        while let Some(event) = next.take() {
+            match event {
+                SubscribeEvent::Reply(reply) => {
+                    self.core.reply(now, reply, &mut self.out);
+                    self.events.extend(self.out.events.drain(..));
+                    if self.events.len() < EVENTS_AT_ONCE {
+                        next = self.stream.ready(&self.shared);
+                    }
+                }
+                SubscribeEvent::Opened(_) | SubscribeEvent::Moved => {}
+                SubscribeEvent::Lost(error) => return self.lost(error),
+            }
+        }
+        Ok(Step::Applied)
+    }
+
+    fn opened(&mut self, welcome: Welcome) -> Result<LogMap, Error> {
+        let name = &*self.namespace;
+        let not_found = || {
+            let error = Error::new(ErrorCode::NamespaceNotFound);
+            error.field("namespace").value(name)
+        };
+        let mut maps = welcome.namespaces.into_iter();
+        let map = maps.find(|named| named.name == name);
+        let map: LogMap = map.ok_or_else(not_found)?.map;
+        if self.id.is_some_and(|id| id != map.namespace) {
+            // The namespace was deleted, and another one created under its name.
+            return Err(not_found());
+        }
+        self.id = Some(map.namespace);
+        self.epoch = map.epoch;
+        self.protocol = welcome.protocol;
+        self.core.set_map(&map);
+        self.core.connected();
+        Ok(map)
+    }
+
+    fn lost(&mut self, error: Error) -> Result<Step, Error> {
+        tracing::debug!(%error, namespace = %self.namespace, "subscribe stream lost");
+        self.core.disconnected();
+        self.lost = Some(error.clone());
+        let retry = self.attempts.failed(self.shared.mono(), error);
+        self.stream = SubscribeStream::Closed(retry?);
+        Ok(Step::Disconnected)
+    }
+}
