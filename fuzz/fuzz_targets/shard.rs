@@ -10,12 +10,13 @@ use airmail_broker::{
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
+use airmail_fuzz::ranges::Ranges;
 use airmail_fuzz::wish::{filter, wanted};
 use airmail_log::TopicPage;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{
-    Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
+    Change, Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
@@ -59,6 +60,11 @@ enum Step {
     Remove {
         session: u8,
         which: u8,
+    },
+    Change {
+        session: u8,
+        which: u8,
+        topic: u8,
     },
     Credit {
         session: u8,
@@ -112,9 +118,6 @@ fn retention(keep_bytes: Option<u8>) -> Retention {
     }
 }
 
-/// A range of a stream on a log, or of a detached subscription there.
-type Range = (u64, Option<(SubscriptionId, Generation)>, LogId);
-
 /// The node under test, and what its clients have been told.
 struct World {
     node: Engine<JournalStorage<Directory>>,
@@ -127,7 +130,7 @@ struct World {
     unanswered: BTreeSet<(u64, u64)>,
     commands: u64,
     uncommanded: BTreeSet<u64>,
-    next: BTreeMap<Range, Sequence>,
+    ranges: Ranges,
 }
 
 impl World {
@@ -162,7 +165,7 @@ impl World {
             unanswered: BTreeSet::new(),
             commands: 0,
             uncommanded: BTreeSet::new(),
-            next: BTreeMap::new(),
+            ranges: Ranges::default(),
         }
     }
 
@@ -254,8 +257,24 @@ impl World {
                     tell_expired: at % 2 == 0,
                     filter: filter(n),
                     headers_only: at % 3 == 0,
+                    // As the stream's first one, nearly always.
+                    matches: (session % 2 == 0) != (which == 77),
                 };
                 self.request(session, Request::Add(subscribe));
+            }
+            Step::Change {
+                session,
+                which,
+                topic: n,
+            } => {
+                if let Some(filter) = filter(n) {
+                    let change = Change {
+                        subscription: SubscriptionId(u32::from(which % 5)),
+                        generation: Generation(u32::from(which / 5) + 1),
+                        filter,
+                    };
+                    self.request(session, Request::Change(change));
+                }
             }
             Step::Remove { session, which } => {
                 let subscription = SubscriptionId(u32::from(which % 5));
@@ -363,71 +382,8 @@ impl World {
                     "answered twice"
                 );
             }
-            Reply::Delivery(delivery) => {
-                let range = (stream, detached(delivery.channel), delivery.log);
-                self.cover(range, delivery.previous, delivery.last.plus(1));
-            }
-            Reply::Expired(expired) => {
-                assert!(!expired.numbers.is_empty() && expired.numbers.is_sorted());
-            }
-            // Nobody asks for it.
-            Reply::Clock { .. } => panic!("a clock that was not asked for"),
-            Reply::Gap {
-                channel,
-                log,
-                previous,
-                last,
-                ..
-            } => {
-                self.cover((stream, detached(*channel), *log), *previous, last.plus(1));
-            }
-            Reply::Mark {
-                log,
-                previous,
-                next,
-            } => {
-                self.cover((stream, None, *log), *previous, *next);
-            }
-            Reply::Status {
-                subscription,
-                generation,
-                state,
-            } => {
-                match state {
-                    State::Detached { log, next, .. } => {
-                        let range = (stream, Some((*subscription, *generation)), *log);
-                        self.next.insert(range, *next);
-                    }
-                    // The range may begin before; nothing it has told is taken back.
-                    State::Live { places } => {
-                        for place in places {
-                            let range = (stream, None, place.log);
-                            self.next.entry(range).or_insert(place.next);
-                        }
-                    }
-                    _ => {}
-                }
-            }
+            other => self.ranges.told(stream, other),
         }
-    }
-
-    fn cover(&mut self, range: Range, previous: Sequence, next: Sequence) {
-        let known = self.next.get(&range).copied();
-        if let Some(known) = known {
-            assert!(
-                previous < known,
-                "a hole: after {previous}, where {known} is next"
-            );
-        }
-        let next = known.map_or(next, |known| known.max(next));
-        self.next.insert(range, next);
-    }
-}
-
-fn detached(channel: Channel) -> Option<(SubscriptionId, Generation)> {
-    match channel {
-        Channel::Live => None,
-        Channel::Detached(subscription, generation) => Some((subscription, generation)),
     }
 }
 

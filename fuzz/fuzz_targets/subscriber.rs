@@ -9,9 +9,10 @@ use airmail_client::core::{
 };
 use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
+use airmail_fuzz::wish;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, Expired, GapReason, Generation, Reply, Start, State,
+    Channel, Delivered, Delivery, Expired, GapReason, Generation, Matches, Reply, Start, State,
     SubscriptionId, Until, Wanted,
 };
 use airmail_model::position::LogPosition;
@@ -42,6 +43,10 @@ enum Step {
     Remove {
         which: u8,
     },
+    Change {
+        which: u8,
+        filter: u8,
+    },
     Connect,
     Disconnect,
     Poll {
@@ -60,6 +65,8 @@ enum Step {
         base: u8,
         one: bool,
         clock: Option<u8>,
+        /// For whom the messages are, on a stream that is told.
+        named: u8,
     },
     Clock {
         asked: u16,
@@ -142,6 +149,10 @@ struct World {
     subscriber: Subscriber,
     /// Whether its subscriptions are selections, as the first one decides.
     selects: Option<bool>,
+    /// Whether the node says of each message for which subscriptions it is.
+    matches: bool,
+    /// Changes of filters that were asked for and not answered.
+    changes: BTreeMap<SubscriptionKey, usize>,
     out: SubscriberOutput,
     keys: Vec<SubscriptionKey>,
     removed: BTreeSet<SubscriptionKey>,
@@ -166,6 +177,14 @@ impl World {
                     self.removed.insert(key);
                 }
             }
+            Step::Change { which, filter } => {
+                let key = self.keys.get(usize::from(which)).copied();
+                let key = key.filter(|key| self.matches && !self.removed.contains(key));
+                if let (Some(key), Some(filter)) = (key, wish::filter(filter)) {
+                    self.subscriber.change(key, filter);
+                    *self.changes.entry(key).or_default() += 1;
+                }
+            }
             Step::Connect => {
                 self.subscriber.connected();
                 self.owed = 0;
@@ -181,7 +200,7 @@ impl World {
                 self.subscriber
                     .set_map(&LogMap::even(NAMESPACE, epoch, LogIndex(0), 3));
             }
-            other => self.reply(reply(other)),
+            other => self.reply(reply(other, self.matches)),
         }
         self.look();
     }
@@ -194,7 +213,7 @@ impl World {
             _ => Start::Time(AppendTime(at.into())),
         };
         let selects = *self.selects.get_or_insert(name >= 128);
-        if selects && !self.keys.is_empty() {
+        if selects && !self.keys.is_empty() && !self.matches {
             // A stream has one selection of a log.
             return;
         }
@@ -204,7 +223,7 @@ impl World {
             start,
             until: until.map(|until| Until::Sequence(Sequence(number(until)))),
             tell_expired: at % 2 == 0,
-            filter: None,
+            filter: wish::filter(name).filter(|_| self.matches),
             headers_only: false,
         };
         self.keys.push(self.subscriber.add(wanted));
@@ -212,7 +231,7 @@ impl World {
 
     fn reply(&mut self, reply: Reply) {
         self.owed += u64::from(match &reply {
-            Reply::Delivery(delivery) => delivery.body.cost(),
+            Reply::Delivery(delivery) => delivery.cost(),
             Reply::Expired(expired) => expired.cost(),
             _ => 0,
         });
@@ -229,8 +248,16 @@ impl World {
         for (key, event) in std::mem::take(&mut self.out.events) {
             match event {
                 Event::Messages(arrived) => {
-                    for (sequence, _) in arrived.iter() {
-                        self.tell(key, arrived.incarnation, sequence, sequence);
+                    let mut place = arrived.seek(0);
+                    while let Some(at) = place {
+                        let (sequence, _) = arrived.message(at);
+                        let owners: Vec<_> = arrived.owners(at).collect();
+                        assert!(!owners.is_empty());
+                        for owner in owners {
+                            assert!(self.matches || owner == key);
+                            self.tell(owner, arrived.incarnation, sequence, sequence);
+                        }
+                        place = arrived.seek(at + 1);
                     }
                 }
                 Event::Gap(gap) => {
@@ -251,6 +278,12 @@ impl World {
     /// A node that says that the log has gone back to an earlier life counts anew in that.
     fn stands(&mut self, key: SubscriptionKey, state: &State) {
         assert!(*state != State::Removed);
+        if matches!(state, State::Changed { .. } | State::Unchanged(_)) {
+            let asked = self.changes.get_mut(&key);
+            let asked = asked.filter(|asked| **asked > 0);
+            *asked.expect("a change that was asked for") -= 1;
+            return;
+        }
         let is_last = matches!(state, State::Complete { .. });
         for place in state.places().iter().filter(|_| !is_last) {
             let told = self.told.get(&key);
@@ -270,7 +303,18 @@ impl World {
     }
 }
 
-fn reply(step: Step) -> Reply {
+/// The subscriptions of each of so many messages: some of four, at least one.
+fn named(which: u8, messages: u16) -> Option<Arc<Matches>> {
+    let of =
+        |place: u16| (0..4).filter(move |n| *n == 0 || (u16::from(which) + place) & (1 << n) != 0);
+    let counts: Vec<u32> = (0..messages)
+        .map(|place| of(place).count() as u32)
+        .collect();
+    let ids = (0..messages).flat_map(of).map(SubscriptionId);
+    Matches::new(&counts, ids.collect()).map(Arc::new)
+}
+
+fn reply(step: Step, matches: bool) -> Reply {
     let after = |previous: u8, more: u8| {
         let previous = number(previous);
         let last = previous.saturating_add(u64::from(more % 16));
@@ -284,6 +328,7 @@ fn reply(step: Step) -> Reply {
             base,
             one,
             clock,
+            named: which,
         } => {
             let body = BATCHES[usize::from(one)].clone();
             let (previous, last) = after(previous, more);
@@ -299,6 +344,8 @@ fn reply(step: Step) -> Reply {
                     clock: AppendTime(clock.into()),
                     at: Mono(clock.into()),
                 }),
+                matches: named(which, body.records())
+                    .filter(|_| matches && channel(to) == Channel::Live),
                 body: Delivered::Whole(body),
             })
         }
@@ -353,7 +400,7 @@ fn reply(step: Step) -> Reply {
                 incarnation,
                 next,
             };
-            let state = match state % 6 {
+            let state = match state % 8 {
                 0 | 1 => State::live(place),
                 2 => State::Detached {
                     log,
@@ -365,6 +412,10 @@ fn reply(step: Step) -> Reply {
                 },
                 3 => State::complete(place),
                 4 => State::Removed,
+                5 => State::Changed {
+                    places: [place].into_iter().collect(),
+                },
+                6 => State::Unchanged(Error::new(ErrorCode::FilterTooComplex)),
                 _ if next.0 % 2 == 0 => State::Failed(Error::new(ErrorCode::Overloaded)),
                 _ => State::Failed(Error::new(ErrorCode::NamespaceNotFound)),
             };
@@ -378,14 +429,21 @@ fn reply(step: Step) -> Reply {
     }
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+fuzz_target!(|input: (bool, Vec<Step>)| {
+    let (matches, steps) = input;
     let config = SubscriberConfig {
         credit_bytes: 600,
         ..SubscriberConfig::default()
     };
     let mut world = World {
         selects: None,
-        subscriber: Subscriber::new(config),
+        matches,
+        changes: BTreeMap::new(),
+        subscriber: if matches {
+            Subscriber::new(config).matching()
+        } else {
+            Subscriber::new(config)
+        },
         out: SubscriberOutput::default(),
         keys: Vec::new(),
         removed: BTreeSet::new(),

@@ -4,6 +4,7 @@ mod comparisons;
 pub mod directory;
 pub mod filters;
 pub mod number;
+pub mod ranges;
 pub mod read;
 pub mod seal;
 pub mod wish;

@@ -79,6 +79,7 @@ mod listing;
 mod live;
 mod log;
 mod log_clock;
+mod matched;
 mod matching;
 mod matching_turns;
 mod may_subscribe;
@@ -108,6 +109,7 @@ mod tests;
 mod timed;
 mod timer;
 mod turns;
+mod turns_from_storage;
 mod wants;
 
 use crate::access::{Admission, Authorizer};
@@ -426,7 +428,8 @@ impl Gateway {
     /// Number of members that the tower should have for this side.
     pub(crate) fn members(&self) -> u64 {
         let members = self.sessions.iter();
-        members.map(|(_, session)| session.turns.following()).sum()
+        let members: u64 = members.map(|(_, session)| session.turns.following()).sum();
+        members + self.turns_reading()
     }
 
     /// Reading of the publish gate, if there is one.

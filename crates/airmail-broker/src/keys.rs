@@ -50,7 +50,7 @@ key!(
     TailKey
 );
 key!(
-    /// The record of a part of a subscription that is not live.
+    /// The record of a part of a subscription that is not live. Below 2^31.
     BehindKey
 );
 key!(
@@ -141,7 +141,22 @@ impl SubKey {
     }
 }
 
+/// The mark of keys that are none of the table's: whose low bits are a log's.
+const OF_TURNS: u32 = 1 << 31;
+
 impl BehindKey {
+    /// The key under which the tower reads for all who are served in turns at a log's tail.
+    pub(crate) fn of_turns(log: LogKey) -> BehindKey {
+        BehindKey(log.0 | OF_TURNS)
+    }
+
+    /// The log of a key that is that of its turns.
+    pub(crate) fn turns_log(self) -> Option<LogKey> {
+        let marked = self.0.get() & OF_TURNS > 0;
+        let log = NonZeroU32::new(self.0.get() & !OF_TURNS);
+        log.filter(|_| marked).map(LogKey)
+    }
+
     /// The same number, to be kept in place of a neighbour.
     pub(crate) fn to_neighbour(self) -> SubKey {
         SubKey(self.0)

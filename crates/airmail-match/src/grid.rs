@@ -5,13 +5,14 @@
 //! do not name the axis. Absent has the latter alone. A record picks one line of each axis, and what is in all of
 //! them is left.
 //!
-//! Rows come in blocks of 512, whose lines are a cache line each. Above them a summary has a bit for each block
+//! Rows come in blocks of 512, whose lines are a cache line each ([`line_store`](crate::line_store)). Above them a summary has a bit for each block
 //! in which a line has any: where the rows of a block lie near each other, the summaries pass over it.
 //!
 //! Invariants: the bit of a free row is 0 in every line; a summary's bit is 1 just where the block's line is not
 //! 0; a line's count is the number of its bits in all blocks.
 
 use crate::key::{Interval, Key};
+use crate::line_store::{Line, LineStore, WORDS};
 use crate::name_table::NameId;
 use crate::row::Row;
 use smallvec::SmallVec;
@@ -21,15 +22,10 @@ pub(crate) const AXES_MAX: usize = 16;
 const BUCKETS: usize = Axis::BUCKETS;
 /// Lines of an axis: its buckets, and absent.
 const LINES: usize = BUCKETS + 1;
-/// Words of a line in one block.
-const WORDS: usize = 8;
 /// Lines that are read before a look at what they have left.
 const LINES_AT_ONCE: usize = 4;
 /// Rows of a block.
 pub(crate) const BLOCK_ROWS: usize = WORDS * 64;
-
-/// A bit for each row of a block.
-type Line = [u64; WORDS];
 
 /// A row's place: its block, and its bit there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +90,8 @@ impl Axis {
 pub(crate) struct Grid {
     axes: Vec<Axis>,
     blocks: Vec<Block>,
+    /// The lines of all axes.
+    lines: LineStore,
     /// The summary of each line: `stride` words.
     summaries: Vec<u64>,
     stride: usize,
@@ -106,8 +104,6 @@ pub(crate) struct Grid {
 
 #[derive(Debug)]
 struct Block {
-    /// The lines of all axes.
-    lines: Box<[Line]>,
     used: Line,
     rows: Box<[Row]>,
 }
@@ -121,6 +117,7 @@ impl Grid {
             summaries: vec![0; lines],
             stride: 1,
             counts: vec![0; lines],
+            lines: LineStore::new(lines),
             ..Grid::default()
         }
     }
@@ -174,7 +171,7 @@ impl Grid {
     }
 
     fn set(&mut self, line: usize, block: usize, bit: usize) {
-        set(&mut self.blocks[block].lines[line], bit);
+        set(self.lines.line_mut(line, block), bit);
         self.summaries[line * self.stride + block / 64] |= 1 << (block % 64);
         self.counts[line] += 1;
     }
@@ -186,7 +183,8 @@ impl Grid {
         let there = &mut self.blocks[block];
         there.used[word] &= !mask;
         there.rows[bit] = Row::NONE;
-        for (line, bits) in there.lines.iter_mut().enumerate() {
+        for line in 0..self.counts.len() {
+            let bits = self.lines.line_mut(line, block);
             if bits[word] & mask != 0 {
                 bits[word] &= !mask;
                 self.counts[line] -= 1;
@@ -203,6 +201,7 @@ impl Grid {
             .is_some_and(|block| block.used == [0; WORDS])
         {
             self.blocks.pop();
+            self.lines.pop_block();
         }
         self.first_free = self.first_free.min(self.blocks.len());
     }
@@ -216,8 +215,8 @@ impl Grid {
             .take_while(is_full)
             .count();
         if self.first_free == self.blocks.len() {
+            self.lines.push_block();
             self.blocks.push(Block {
-                lines: vec![[0; WORDS]; self.axes.len() * LINES].into_boxed_slice(),
                 used: [0; WORDS],
                 rows: vec![Row::NONE; BLOCK_ROWS].into_boxed_slice(),
             });
@@ -283,13 +282,12 @@ impl Grid {
     /// The rows of a block that are in each of these lines; and how many lines were read.
     #[inline]
     pub(crate) fn in_all(&self, picks: &Picks, block: usize) -> (Line, u32) {
-        let block = &self.blocks[block];
-        let mut all = block.used;
+        let mut all = self.blocks[block].used;
         let mut read = 0;
         // Several at once before a look at what is left: their loads do not wait for one another.
         for lines in picks.chunks(LINES_AT_ONCE) {
             for line in lines {
-                let line = &block.lines[line.0 as usize];
+                let line = self.lines.line(line.0 as usize, block);
                 for (all, bits) in all.iter_mut().zip(line) {
                     *all &= bits;
                 }
@@ -311,8 +309,8 @@ impl Grid {
     /// Memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let block = size_of::<Block>() + BLOCK_ROWS * size_of::<Row>();
-        let lines = self.axes.len() * LINES;
-        self.blocks.len() * (block + lines * size_of::<Line>())
+        self.blocks.len() * block
+            + self.lines.bytes()
             + self.summaries.len() * size_of::<u64>()
             + self.counts.len() * size_of::<u32>()
             + self.axes.len() * (size_of::<Axis>() + BUCKETS * size_of::<Key>())
@@ -328,7 +326,8 @@ impl Grid {
                 at >= self.first_free || ones(&block.used) == BLOCK_ROWS,
                 "block {at} is before the first with room, and has some"
             );
-            for (line, bits) in block.lines.iter().enumerate() {
+            for line in 0..self.counts.len() {
+                let bits = self.lines.line(line, at);
                 let free = bits
                     .iter()
                     .zip(&block.used)

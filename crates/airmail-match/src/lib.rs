@@ -37,6 +37,7 @@ mod cursor;
 mod grid;
 mod index;
 mod key;
+mod line_store;
 mod lists;
 mod matcher;
 mod matching;

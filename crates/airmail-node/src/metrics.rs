@@ -109,7 +109,7 @@ const COUNTERS: &[Reading] = &[
     ),
     (
         "airmail_matching_overruns",
-        "Times that there was no room for what was to be held against the filters of a log, so that its subscriptions with filters were read for each by itself",
+        "Times that there was no room for what was to be held against the filters of a log, so that it was left to the storage, and read from there later",
         |s| s.matching_overruns,
     ),
     (

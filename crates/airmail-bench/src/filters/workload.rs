@@ -5,10 +5,10 @@
 
 use super::Wanted;
 use airmail_model::batch::BatchTarget;
-use airmail_model::random;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName,
 };
+use airmail_model::{bug, random};
 use serde::Serialize;
 
 /// Values are below it.
@@ -138,21 +138,18 @@ fn some_of(names: u32, count: u32, draws: &mut Draws) -> Vec<u32> {
     left
 }
 
-/// A batch of messages.
-pub(super) fn messages(wanted: &Wanted, kind: Kind) -> Checked<Batch> {
+/// Messages without payload, as many as fit in a batch.
+pub(super) fn messages(wanted: &Wanted, kind: Kind) -> Vec<Message> {
     let mut draws = Draws::new(wanted.seed, 2);
-    let limits = Limits {
-        batch_bytes: u32::MAX,
-        ..Limits::DEFAULT
-    };
-    let mut encoder = BatchEncoder::new(NamespaceId(1));
     let attributes = match kind {
         Kind::ManyNames => NAMES,
         _ => wanted.attributes.clamp(1, NAMES),
     };
-    let topic = TopicName::new("bench/filters", &limits);
-    for _ in 0..MESSAGES {
-        let Ok(topic) = &topic else { break };
+    let Ok(topic) = TopicName::new("bench/filters", &Limits::DEFAULT) else {
+        bug!("the topic of the workload is none");
+        return Vec::new();
+    };
+    let mut message = || {
         let mut message = Message::new(topic.clone(), "");
         for name in 0..attributes {
             let value = match kind {
@@ -162,6 +159,19 @@ pub(super) fn messages(wanted: &Wanted, kind: Kind) -> Checked<Batch> {
             };
             message = message.attribute(format!("a{name}"), value.cast_signed().into());
         }
+        message
+    };
+    (0..MESSAGES).map(|_| message()).collect()
+}
+
+/// A batch of messages.
+pub(super) fn batch(wanted: &Wanted, kind: Kind) -> Checked<Batch> {
+    let limits = Limits {
+        batch_bytes: u32::MAX,
+        ..Limits::DEFAULT
+    };
+    let mut encoder = BatchEncoder::new(NamespaceId(1));
+    for message in messages(wanted, kind) {
         if encoder.push(&message, 0, &limits).is_err() {
             break;
         }

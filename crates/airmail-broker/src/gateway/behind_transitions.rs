@@ -194,6 +194,10 @@ impl Gateway {
         if at == self.logs[log].tail.of(pace).next {
             self.go_live(key, out);
         } else {
+            if pace == Pace::InTurns && self.logs[log].tail.turns.are_behind() {
+                // It may take a while until they get here.
+                self.tell_detached(key, out);
+            }
             self.hold_want(key);
             self.behind[key].state = BehindState::AwaitingTail;
             self.logs[log].tail.of_mut(pace).waiting.insert((at, key));

@@ -43,6 +43,9 @@ impl Gateway {
 
     /// Gives one its part of a batch; one that may be given nothing leaves, and stands before it.
     pub(super) fn part(&mut self, member: MemberId, part: Part, out: &mut GatewayEffects) {
+        if let Some(log) = member.behind.turns_log() {
+            return self.turns_part(log, member.ticket, part, out);
+        }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.
             return;
@@ -124,6 +127,9 @@ impl Gateway {
         why: GapWhy,
         out: &mut GatewayEffects,
     ) {
+        if let Some(log) = member.behind.turns_log() {
+            return self.turns_read_gap(log, member.ticket, (extent, why), out);
+        }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.
             return;
@@ -136,6 +142,9 @@ impl Gateway {
 
     /// Tells one how far it has got without a message; later, if it has no credit.
     pub(super) fn progress(&mut self, member: MemberId, next: Sequence, out: &mut GatewayEffects) {
+        if let Some(log) = member.behind.turns_log() {
+            return self.turns_read_to(log, member.ticket, next);
+        }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.
             return;
@@ -159,6 +168,9 @@ impl Gateway {
         end: Sequence,
         out: &mut GatewayEffects,
     ) {
+        if let Some(log) = member.behind.turns_log() {
+            return self.turns_reached(log, member.ticket, next, out);
+        }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.
             return;
@@ -178,6 +190,9 @@ impl Gateway {
 
     /// The tower has given one all that it asked for.
     pub(super) fn ended(&mut self, member: MemberId, next: Sequence, out: &mut GatewayEffects) {
+        if let Some(log) = member.behind.turns_log() {
+            return self.turns_reached(log, member.ticket, next, out);
+        }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.
             return;

@@ -4,6 +4,7 @@
 use super::Gateway;
 use super::behind::{Behind, BehindState};
 use super::log::{GatewayLog, LogState};
+use super::matching_turns::Source;
 use super::publish_gate::PublishGate;
 use super::session::Session;
 use super::subscription::Subscription;
@@ -345,8 +346,20 @@ impl Gateway {
             tail.turns.is_done() || has_turns && !tail.of(Pace::InTurns).is_idle(),
             "turns: what waits in {id} is forgotten, or for nobody"
         );
+        let is_forgotten = matches!(
+            tail.turns.source,
+            Source::Storage { next, ticket: None } if next <= tail.next
+        );
         assert!(
-            !tail.turns.is_done() || !tail.is_attached || tail.of(Pace::InTurns).next == tail.next,
+            !is_forgotten || !tail.turns.is_done() || has_turns,
+            "turns: nobody reads for {id}: {:?}, {}",
+            tail.turns.source,
+            tail.next
+        );
+        assert!(
+            !tail.turns.are_at_tail()
+                || !tail.is_attached
+                || tail.of(Pace::InTurns).next == tail.next,
             "turns: nothing waits in {id} behind {}",
             tail.of(Pace::InTurns).next
         );

@@ -31,6 +31,13 @@ const INDEX_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FilterKey(u64);
 
+#[cfg(test)]
+impl FilterKey {
+    pub(super) fn of(number: u64) -> FilterKey {
+        FilterKey(number)
+    }
+}
+
 /// A filter, and how many subscriptions have it.
 #[derive(Debug)]
 struct Kept {

@@ -322,6 +322,9 @@ impl Gateway {
         tail.of_mut(Pace::AtOnce).next = next;
         self.wake((log, Pace::AtOnce), next, out);
         self.rest_turns(log, out);
+        if self.logs[log].tail.turns.are_behind() {
+            self.live.work.logs.insert(log);
+        }
         self.mark_later();
         if self.logs[log].ended.is_some() {
             self.leave_ended(log, out);

@@ -4,7 +4,8 @@
 //! on with in the next turn. What was found is kept by filter, and then by who is to be given it.
 
 use super::Gateway;
-use super::matching_turns::{BatchTurn, MatchedAt, Recipient};
+use super::matched::{MatchedAt, Recipient};
+use super::matching_turns::BatchTurn;
 use super::scope::{FilteredPlace, Scope};
 use super::tail_subscriptions::ListKey;
 use crate::keys::{LogKey, SelectorKey, SubKey};
@@ -76,7 +77,7 @@ impl Gateway {
     /// Whether what was found of a batch is to be handed over: all was, or much; of a record all or nothing.
     pub(super) fn is_sought(&self, key: LogKey, batch: &BatchTurn) -> bool {
         let is_within = batch.is_at_selections || self.logs[key].tail.turns.looked.is_begun();
-        let is_much = batch.entries >= self.config.matching_found;
+        let is_much = batch.found.entries() >= self.config.matching_found;
         batch.is_found() || is_much && !is_within
     }
 
@@ -138,12 +139,7 @@ impl Gateway {
         let most = usize::try_from(*units / FOUND_UNITS + 1).unwrap_or(usize::MAX);
         let taken = looked.take(most);
         for filter in taken {
-            let found = batch.found.entry((matched_at, *filter)).or_default();
-            // It may have been begun anew, with other filters.
-            if found.last() != Some(&batch.record) {
-                found.push(batch.record);
-                batch.entries += 1;
-            }
+            batch.found.put((matched_at, *filter), batch.record);
         }
         let used = u32::try_from(taken.len()).unwrap_or(u32::MAX);
         *units = units.saturating_sub(used.saturating_mul(FOUND_UNITS));
@@ -165,22 +161,22 @@ impl Gateway {
             let of = &self.subs[sub];
             batch.given += places.len() as u64;
             let recipient = Recipient {
+                sub,
                 id: of.id,
                 generation: of.generation,
                 filter,
                 places: Arc::clone(places),
             };
-            recipients.insert((of.session, sub), recipient);
+            recipients.put(of.session, recipient);
         };
         while self.live.work.units > 0 {
-            let Some(((matched_at, filter), places)) = batch.found.pop_first() else {
+            let Some((matched_at, filter, places)) = batch.found.pop() else {
                 // Input: nothing is left of what was found.
                 break;
             };
             let mut count = 1;
             match matched_at {
                 MatchedAt::Topic(place) => {
-                    let places: Arc<[u16]> = places.into();
                     let list = ListKey {
                         scope: Scope::Topic(filtered.topics[usize::from(place)].hash),
                         filter: Some(filter),

@@ -2,18 +2,18 @@
 //!
 //! A batch may have thousands of records, and a place thousands of filters, so nobody else waits until all are held against
 //! each other: a turn has so many units of work, and the next one goes on, even within a batch. What comes meanwhile waits
-//! here, in order, as far as there is room; where there is none, those with filters are read for instead, each by itself.
+//! here, in order, as far as there is room. Where there is none, it is left to the storage, and read from there for all of them at
+//! once when there is room again, until the turns have got to the tail ([`Source`]).
 //!
 //! A batch is served in pieces. Records are held against the filters until all have been, or so much was found that it is to be
 //! handed over before more is sought; then each session is given its part of the piece, and the next piece begins.
 
-use super::filters::{FilterKey, Looked};
-use crate::keys::{SessionKey, SubKey};
+use super::filters::Looked;
+use super::matched::{Found, Recipients};
 use airmail_log::Stored;
-use airmail_model::frame::{GapReason, Generation, SubscriptionId};
+use airmail_model::frame::GapReason;
 use airmail_model::{Extent, Sequence};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 /// Something that the tower has given, and that waits for its turn.
 #[derive(Clone, Debug)]
@@ -23,33 +23,20 @@ pub(super) enum Turn {
 }
 
 impl Turn {
+    /// Numbers that it accounts for.
+    pub(super) fn extent(&self) -> Extent {
+        match self {
+            Turn::Batch(stored) => stored.extent,
+            Turn::Gap(extent, _) => *extent,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Turn::Batch(stored) => stored.batch.bytes().len(),
             Turn::Gap(..) => size_of::<Turn>(),
         }
     }
-}
-
-/// Where a filter is held against a record: at its topic, by the topic's place in the batch; or at the selections of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum MatchedAt {
-    Topic(u16),
-    Selections,
-}
-
-/// Places of the records that filters match, ascending.
-pub(super) type Found = BTreeMap<(MatchedAt, FilterKey), Vec<u16>>;
-
-/// A subscription that is to be given something of a piece. It may end, and its keys be used again, before that.
-#[derive(Clone, Debug)]
-pub(super) struct Recipient {
-    pub(super) id: SubscriptionId,
-    pub(super) generation: Generation,
-    /// The filter that it had.
-    pub(super) filter: FilterKey,
-    /// Places of the records that are for it.
-    pub(super) places: Arc<[u16]>,
 }
 
 /// A batch whose turn it is.
@@ -65,14 +52,12 @@ pub(super) struct BatchTurn {
     /// Where it is held against them: at its topic first, then at the selections.
     pub(super) is_at_selections: bool,
     pub(super) found: Found,
-    /// Entries in `found`.
-    pub(super) entries: usize,
     /// Records and subscriptions that were held against each other in the piece.
     pub(super) asked: u64,
     /// Those that match.
     pub(super) given: u64,
     /// Those of the piece who were not yet served, as far as they are known: all, once nothing of what was found is left.
-    pub(super) recipients: BTreeMap<(SessionKey, SubKey), Recipient>,
+    pub(super) recipients: Recipients,
 }
 
 impl BatchTurn {
@@ -84,11 +69,10 @@ impl BatchTurn {
             record: 0,
             first: 0,
             is_at_selections: false,
-            found: Found::new(),
-            entries: 0,
+            found: Found::default(),
             asked: 0,
             given: 0,
-            recipients: BTreeMap::new(),
+            recipients: Recipients::default(),
         }
     }
 
@@ -121,16 +105,30 @@ impl BatchTurn {
     pub(super) fn begin_piece(&mut self) {
         self.from = self.piece_end();
         self.first = self.record;
-        self.entries = 0;
         self.asked = 0;
         self.given = 0;
         self.found.clear();
     }
 }
 
+/// Source of what comes to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The tail: everything that the tower gives there.
+    #[default]
+    Tail,
+    /// The storage, from this number on.
+    Storage {
+        next: Sequence,
+        /// The attempt to read, if one is under way.
+        ticket: Option<u64>,
+    },
+}
+
 /// Turns of a log. See the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct MatchingTurns {
+    pub(super) source: Source,
     waiting: VecDeque<Turn>,
     /// Memory of those that wait.
     bytes: usize,
@@ -144,6 +142,16 @@ impl MatchingTurns {
     /// Whether nothing waits.
     pub(super) fn is_done(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Whether something was left to the storage.
+    pub(super) fn are_behind(&self) -> bool {
+        self.source != Source::Tail
+    }
+
+    /// Whether nothing waits, and nothing was left to the storage: the turns are at the tail.
+    pub(super) fn are_at_tail(&self) -> bool {
+        self.is_done() && self.source == Source::Tail
     }
 
     /// The first number of the piece that is handed over; `None` while no batch has its turn.

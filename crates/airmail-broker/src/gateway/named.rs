@@ -5,10 +5,10 @@
 //! several deliveries, and each is work of its own.
 
 use super::fanout::Fanout;
-use super::matching_turns::Recipient;
+use super::matched::{OfSession, Recipient};
 use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
-use crate::keys::{SessionKey, SubKey};
+use crate::keys::SessionKey;
 use airmail_model::Sequence;
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use std::sync::Arc;
 const ENTRIES_A_UNIT: usize = 4;
 
 /// The place of the first record that is beyond what one delivery may hold; `None` if all may be in it.
-fn cut(those: &[(SubKey, Recipient)], entries_max: usize) -> Option<u16> {
-    let entries: usize = those.iter().map(|(_, of)| of.places.len()).sum();
+fn cut(those: &[Recipient], entries_max: usize) -> Option<u16> {
+    let entries: usize = those.iter().map(|of| of.places.len()).sum();
     if entries <= entries_max {
         return None;
     }
-    let places_of = |place: usize| those.iter().filter_map(move |(_, of)| of.places.get(place));
+    let places_of = |place: usize| those.iter().filter_map(move |of| of.places.get(place));
     match entries_max / those.len() {
         // So many that a single record may be for them all.
         0 => places_of(0).min().map(|first| first + 1),
@@ -37,9 +37,9 @@ impl Gateway {
         &mut self,
         (session, from, end): (SessionKey, Sequence, Sequence),
         fanout: &mut Fanout<'_>,
-        mut those: Vec<(SubKey, Recipient)>,
+        mut those: OfSession,
         out: &mut GatewayEffects,
-    ) -> Vec<(SubKey, Recipient)> {
+    ) -> OfSession {
         if !self.may_deliver(session) {
             let range = self.logs[fanout.log]
                 .tail
@@ -48,14 +48,14 @@ impl Gateway {
                 .get(&session);
             // What comes before that was given already, where the piece was too much for one delivery.
             let at = range.map_or(from, |range| range.next.max(from));
-            for (sub, _) in those {
-                self.detach(sub, fanout.log, at, out);
+            for of in those {
+                self.detach(of.sub, fanout.log, at, out);
             }
-            return Vec::new();
+            return OfSession::new();
         }
         let records = fanout.stored.batch.records();
         let cut = cut(&those, self.config.matches_max).filter(|cut| *cut < records);
-        let rest = cut.map_or_else(Vec::new, |cut| split(&mut those, cut));
+        let rest = cut.map_or_else(OfSession::new, |cut| split(&mut those, cut));
         let last = match cut {
             Some(cut) => {
                 let (index, _) = fanout.stored.batch.head(cut);
@@ -66,13 +66,13 @@ impl Gateway {
         let of = &self.sessions[session];
         let roles = fanout.roles_that_count(of.roles(fanout.id.namespace));
         let wants = (of.headers_only(), &roles);
-        let named = those.iter().map(|(_, of)| (of.id, &*of.places));
+        let named = those.iter().map(|of| (of.id, &*of.places));
         let (part, matches) = fanout.named_part(named, wants);
         if let Some(left_out) = &part.left_out {
-            for (sub, of) in &those {
+            for of in &those {
                 let (forbidden, expired) = left_out.among(&of.places);
                 self.stats.forbidden += forbidden;
-                self.tell_expired(*sub, fanout.log, &expired, out);
+                self.tell_expired(of.sub, fanout.log, &expired, out);
             }
         }
         if let Some(body) = part.body {
@@ -88,25 +88,22 @@ impl Gateway {
 }
 
 /// Takes out what is at a place or behind.
-fn split(those: &mut Vec<(SubKey, Recipient)>, cut: u16) -> Vec<(SubKey, Recipient)> {
-    let mut rest = Vec::new();
-    for (sub, of) in those.iter_mut() {
+fn split(those: &mut OfSession, cut: u16) -> OfSession {
+    let mut rest = OfSession::new();
+    for of in those.iter_mut() {
         let (before, behind) = of
             .places
             .split_at(of.places.partition_point(|at| *at < cut));
         if !behind.is_empty() {
             let places = Arc::from(behind);
-            rest.push((
-                *sub,
-                Recipient {
-                    places,
-                    ..of.clone()
-                },
-            ));
+            rest.push(Recipient {
+                places,
+                ..of.clone()
+            });
             of.places = before.into();
         }
     }
-    those.retain(|(_, of)| !of.places.is_empty());
+    those.retain(|of| !of.places.is_empty());
     rest
 }
 
@@ -114,18 +111,17 @@ fn split(those: &mut Vec<(SubKey, Recipient)>, cut: u16) -> Vec<(SubKey, Recipie
 mod tests {
     use super::super::filters::FilterKey;
     use super::*;
+    use crate::keys::SubKey;
     use airmail_model::frame::{Generation, SubscriptionId};
     use proptest::prelude::*;
 
-    fn recipients(places: &[Vec<u16>]) -> Vec<(SubKey, Recipient)> {
-        let of = |(n, places): (usize, &Vec<u16>)| {
-            let recipient = Recipient {
-                id: SubscriptionId(n as u32),
-                generation: Generation(1),
-                filter: FilterKey::default(),
-                places: places.as_slice().into(),
-            };
-            (SubKey::new(n), recipient)
+    fn recipients(places: &[Vec<u16>]) -> OfSession {
+        let of = |(n, places): (usize, &Vec<u16>)| Recipient {
+            sub: SubKey::new(n),
+            id: SubscriptionId(n as u32),
+            generation: Generation(1),
+            filter: FilterKey::default(),
+            places: places.as_slice().into(),
         };
         places.iter().enumerate().map(of).collect()
     }
@@ -142,16 +138,16 @@ mod tests {
             let mut begin = 0;
             while !left.is_empty() {
                 let cut = cut(&left, entries_max);
-                let rest = cut.map_or_else(Vec::new, |cut| split(&mut left, cut));
-                let entries: Vec<u16> = left.iter().flat_map(|(_, of)| of.places.to_vec()).collect();
+                let rest = cut.map_or_else(OfSession::new, |cut| split(&mut left, cut));
+                let entries: Vec<u16> = left.iter().flat_map(|of| of.places.to_vec()).collect();
                 let first = entries.iter().min().copied().unwrap();
                 let is_single = entries.iter().all(|place| *place == first);
                 prop_assert!(entries.len() <= entries_max || is_single);
                 prop_assert!(first >= begin, "what is behind comes later");
                 begin = cut.unwrap_or(u16::MAX);
                 prop_assert!(entries.iter().all(|place| *place < begin));
-                for (sub, of) in &left {
-                    given[sub.place()].extend_from_slice(&of.places);
+                for of in &left {
+                    given[of.sub.place()].extend_from_slice(&of.places);
                 }
                 left = rest;
             }

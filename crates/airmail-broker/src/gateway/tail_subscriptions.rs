@@ -13,7 +13,7 @@ use super::scope::{Scope, Selection, SlotLogs};
 use super::subscription::{Subscription, Subscriptions};
 use crate::keys::{LogKey, SelectorKey, SubKey, TailKey};
 use airmail_model::{Lane, LogId, LogIndex, NamespaceId, TopicHash, bug};
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use slab::Slab;
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub(crate) struct Tail {
 #[derive(Debug, Default)]
 struct FilteredOf {
     count: usize,
-    /// The first subscription of the list of each filter.
-    by_filter: BTreeMap<FilterKey, SubKey>,
+    /// The first subscription of the list of each filter: where it is walked, no order counts.
+    by_filter: HashMap<FilterKey, SubKey>,
 }
 
 /// A list of a tail.

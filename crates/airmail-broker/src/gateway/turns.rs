@@ -1,15 +1,15 @@
 //! Turns are taken: what waits for those with filters is held against these, and given to whom it is for.
 
 use super::fanout::{Fanout, SessionPart};
-use super::matching_turns::{BatchTurn, Recipient, Turn};
+use super::matched::{OfSession, Recipient, Recipients};
+use super::matching_turns::{BatchTurn, Source, Turn};
 use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{LogKey, SessionKey, SubKey};
 use airmail_log::Stored;
 use airmail_model::frame::GapReason;
 use airmail_model::{Extent, Sequence};
-use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Units of work that it takes to give a session its part of a piece, about: one is a step of an index of filters.
@@ -52,9 +52,21 @@ impl Gateway {
         if tail.of(Pace::InTurns).is_idle() {
             return self.rest_turns(key, out);
         }
-        tail.turns.push(turn());
+        let turn = turn();
+        let extent = turn.extent();
+        let has_room = tail.turns.bytes() <= self.config.matching_bytes / 2;
+        match tail.turns.source {
+            Source::Tail => {}
+            Source::Storage { next, ticket: None } if next == extent.first && has_room => {
+                // Everything before it has been read.
+                tail.turns.source = Source::Tail;
+            }
+            // It is read from the storage.
+            Source::Storage { .. } => return,
+        }
+        tail.turns.push(turn);
         if tail.turns.bytes() > self.config.matching_bytes {
-            return self.overrun(key, out);
+            self.leave_to_storage(key, extent.next());
         }
         self.live.work.logs.insert(key);
     }
@@ -89,14 +101,17 @@ impl Gateway {
 
     /// Lets everything have its turn that waits in a log, however much it is: nothing more comes of its present life.
     pub(super) fn finish_turns(&mut self, key: LogKey, out: &mut GatewayEffects) {
-        if self.logs[key].tail.turns.is_done() {
+        if self.logs[key].tail.turns.are_at_tail() {
             return;
         }
         loop {
             self.live.work.units = u32::MAX;
             if self.take_turns_of(key, out) {
-                return;
+                break;
             }
+        }
+        if self.logs[key].tail.turns.source != Source::Tail {
+            self.disperse(key, out);
         }
     }
 
@@ -113,6 +128,7 @@ impl Gateway {
                 None => break,
             }
         }
+        self.read_for_turns(key, out);
         if self.logs[key].tail.turns.is_done() {
             self.rest_turns(key, out);
             self.leave_ended(key, out);
@@ -192,15 +208,15 @@ impl Gateway {
         &mut self,
         (key, from, end): (LogKey, Sequence, Sequence),
         stored: &Stored,
-        recipients: &mut BTreeMap<(SessionKey, SubKey), Recipient>,
+        recipients: &mut Recipients,
         out: &mut GatewayEffects,
     ) {
         let judged = self.judge_live(key, stored);
         let Ok(judged) = judged else {
             // Input: a log whose clock was not asked for lately.
-            for ((session, sub), of) in std::mem::take(recipients) {
-                if self.is_there((session, sub), &of, key, end) {
-                    let behind = self.take_off((sub, key), from, false, out);
+            while let Some((session, those)) = recipients.pop() {
+                for of in self.there(session, those, (key, end)) {
+                    let behind = self.take_off((of.sub, key), from, false, out);
                     self.await_clock(behind, out);
                 }
             }
@@ -214,53 +230,48 @@ impl Gateway {
             self.config.bug,
         );
         while self.live.work.units > 0 {
-            let Some(((session, _), _)) = recipients.first_key_value() else {
+            let Some((session, those)) = recipients.pop() else {
                 // Input: everybody has been served.
                 return;
             };
-            let session = *session;
-            let mut there: SmallVec<[(SubKey, Recipient); 2]> = SmallVec::new();
-            while let Some(first) = recipients.first_entry()
-                && first.key().0 == session
-            {
-                let ((_, sub), of) = first.remove_entry();
-                if self.is_there((session, sub), &of, key, end) {
-                    there.push((sub, of));
-                }
-            }
+            let there = self.there(session, those, (key, end));
             self.live.work.spend(DELIVERY_UNITS);
             let of_piece = (session, from, end);
             if there.is_empty() {
                 // Input: those who were found have left since.
             } else if self.sessions[session].matches() {
-                let rest = self.give_named(of_piece, &mut fanout, there.into_vec(), out);
-                let rest = rest.into_iter().map(|(sub, of)| ((session, sub), of));
-                recipients.extend(rest);
+                for rest in self.give_named(of_piece, &mut fanout, there, out) {
+                    recipients.put(session, rest);
+                }
             } else {
                 self.give_matched(of_piece, &mut fanout, &there, out);
             }
         }
     }
 
-    /// Whether a subscription is still there that was found, and has not been given this.
-    fn is_there(
+    /// Those of a session's subscriptions that were found who are still there, if the session has not been given this.
+    fn there(
         &self,
-        (session, sub): (SessionKey, SubKey),
-        of: &Recipient,
-        key: LogKey,
-        end: Sequence,
-    ) -> bool {
-        let lane = self.logs[key].id.lane;
-        let is_same = self.subs.get(sub).is_some_and(|sub| {
-            let is = (sub.session, sub.id, sub.generation);
-            is == (session, of.id, of.generation)
-                && sub.is_live_in(lane)
-                && sub.tail() == self.logs[key].at
-        });
-        let range = self.logs[key].tail.of(Pace::InTurns).ranges.get(&session);
-        is_same
-            && self.subs.filters.of(sub) == Some(of.filter)
-            && range.is_some_and(|range| range.next < end)
+        session: SessionKey,
+        mut those: OfSession,
+        (key, end): (LogKey, Sequence),
+    ) -> OfSession {
+        let of = &self.logs[key];
+        let (lane, tail) = (of.id.lane, of.at);
+        let range = of.tail.of(Pace::InTurns).ranges.get(&session);
+        if range.is_none_or(|range| range.next >= end) {
+            // Input: a session that has ended, or come, meanwhile.
+            return OfSession::new();
+        }
+        let is_there = |of: &mut Recipient| {
+            let is_same = self.subs.get(of.sub).is_some_and(|sub| {
+                let is = (sub.session, sub.id, sub.generation);
+                is == (session, of.id, of.generation) && sub.is_live_in(lane) && sub.tail() == tail
+            });
+            is_same && self.subs.filters.of(of.sub) == Some(of.filter)
+        };
+        those.retain(is_there);
+        those
     }
 
     /// Gives a session its part of a piece, or detaches those whom it concerns.
@@ -268,25 +279,25 @@ impl Gateway {
         &mut self,
         (session, from, end): (SessionKey, Sequence, Sequence),
         fanout: &mut Fanout<'_>,
-        those: &[(SubKey, Recipient)],
+        those: &[Recipient],
         out: &mut GatewayEffects,
     ) {
         if !self.may_deliver(session) {
-            for (sub, _) in those {
-                self.detach(*sub, fanout.log, from, out);
+            for of in those {
+                self.detach(of.sub, fanout.log, from, out);
             }
             return;
         }
         let of = &self.sessions[session];
         let roles = of.roles(fanout.id.namespace);
         let wants = (of.headers_only(), fanout.roles_that_count(roles));
-        let places = those.iter().map(|(_, of)| Arc::clone(&of.places));
+        let places = those.iter().map(|of| Arc::clone(&of.places));
         let part: SessionPart = fanout.matched_part(places.collect(), wants);
         if let Some(left_out) = &part.left_out {
-            for (sub, of) in those {
+            for of in those {
                 let (forbidden, expired) = left_out.among(&of.places);
                 self.stats.forbidden += forbidden;
-                self.tell_expired(*sub, fanout.log, &expired, out);
+                self.tell_expired(of.sub, fanout.log, &expired, out);
             }
         }
         if let Some(body) = part.body {
@@ -314,13 +325,12 @@ impl Gateway {
         self.rest_tail(key, out);
     }
 
-    /// There is no room for what waits: those who are live are read for from where they stand.
-    fn overrun(&mut self, key: LogKey, out: &mut GatewayEffects) {
-        self.stats.matching_overruns += 1;
-        let everyone = self.logs.lane(key).everyone(&self.subs);
-        for sub in everyone {
+    /// Turns that have fallen behind come to an end with the log's life: those who are served in turns are read for from where
+    /// they stand, each by itself.
+    fn disperse(&mut self, key: LogKey, out: &mut GatewayEffects) {
+        let next = self.logs[key].tail.of(Pace::InTurns).next;
+        for sub in self.logs.lane(key).everyone(&self.subs) {
             if self.pace(sub) == Pace::InTurns {
-                let next = self.logs[key].tail.next;
                 self.detach(sub, key, next, out);
             }
         }
@@ -332,17 +342,17 @@ impl Gateway {
             self.tell_detached(behind, out);
             self.follow(behind, out);
         }
-        self.logs[key].tail.turns.clear();
         self.rest_tail(key, out);
     }
 
     /// Nothing waits any more, or nobody waits for it: whoever comes is served from where the tail stands.
     pub(super) fn rest_turns(&mut self, key: LogKey, out: &mut GatewayEffects) {
-        let tail = &mut self.logs[key].tail;
-        if tail.of(Pace::InTurns).is_idle() {
-            tail.turns.clear();
+        if self.logs[key].tail.of(Pace::InTurns).is_idle() {
+            self.stop_reading_for_turns(key, out);
+            self.logs[key].tail.turns.clear();
         }
-        if tail.turns.is_done() && tail.is_attached {
+        let tail = &mut self.logs[key].tail;
+        if tail.turns.are_at_tail() && tail.is_attached {
             let next = tail.next;
             tail.of_mut(Pace::InTurns).next = next;
             self.wake((key, Pace::InTurns), next, out);

@@ -66,7 +66,8 @@ pub enum Workload {
     Topics(memory::TopicsArgs),
     /// Memory of a node: for each idle connection with a subscription, each further stream on it
     Clients(memory::ClientsArgs),
-    /// Filters alone: how many messages a second one core holds against very many, by the index and by a loop
+    /// Very many filters: how many messages a second one core holds against them, by the index and by a loop; or, with
+    /// --streams, how many a node holds against them and delivers
     Filters(filters::FiltersArgs),
     /// The disk alone: writing and syncing 4 KiB into a file that was written before
     Disk(DiskArgs),
@@ -108,7 +109,9 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::Node => return Ok(leader::tell_failure(serving::serve())?),
         Workload::Bystander => return Ok(leader::tell_failure(bystander::stand_by())?),
         Workload::Isolation(args) => return isolation::isolation(args),
-        Workload::Filters(args) => return filters::filters(args),
+        Workload::Filters(args) if args.delivered.streams.is_none() => {
+            return filters::filters(args);
+        }
         Workload::Latency(_) => true,
         Workload::E2e(args) | Workload::Pub(args) | Workload::Fanout(args) => args.rate.is_some(),
         _ => false,
@@ -128,14 +131,11 @@ async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::Latency(args) => (Kind::Latency, args),
         Workload::Fanout(args) => (Kind::Fanout, args),
         Workload::Late(args) => return late::late(&args).await,
+        Workload::Filters(args) => return filters::delivered(&args).await,
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),
-        Workload::Part
-        | Workload::Node
-        | Workload::Bystander
-        | Workload::Filters(_)
-        | Workload::Isolation(_) => {
+        Workload::Part | Workload::Node | Workload::Bystander | Workload::Isolation(_) => {
             bail!("has a runtime of its own")
         }
     };
