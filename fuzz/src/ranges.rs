@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A range of a stream on a log, or of a detached subscription there.
 type Range = (u64, Option<(SubscriptionId, Generation)>, LogId);
 
-/// What each range has been told.
+/// Ranges, and the first number of each that has not been told.
 #[derive(Debug, Default)]
 pub struct Ranges {
     next: BTreeMap<Range, Sequence>,

@@ -67,6 +67,10 @@ pub enum Bug {
     SelectionOfWanted,
     /// One with a filter that is taken off a tail stands where the tail does, though something waits for its turn.
     TakenOffBeyondTurn,
+    /// A delivery names one subscription for each message, whatever number it is for.
+    NamedOnce,
+    /// The first number that is left to the storage is not read for the turns.
+    TurnsOffByOne,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

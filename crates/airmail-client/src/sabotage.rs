@@ -12,4 +12,6 @@ pub enum Bug {
     CreditTwice,
     /// Messages that have expired since the node judged them are handed over.
     NotJudgedAgain,
+    /// A change of a filter that a lost connection has overtaken is told to be in force, and is not asked for again.
+    OvertakenForgotten,
 }

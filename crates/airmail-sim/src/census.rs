@@ -130,6 +130,7 @@ kinds! {
     #[World] PublishedExpiring = "message published that expires",
     #[World] PublishedRestricted = "message published for some roles",
     #[World] SubscribedFiltered = "subscribed with a filter",
+    #[World] FilterChanged = "filter changed",
     #[World] SubscribedSelection = "subscribed to a selection",
     #[World] ExpiredAtNode = "message told as expired by the node",
     #[World] ExpiredAtClient = "message found expired by the client",

@@ -102,6 +102,12 @@ pub enum Plant {
     SelectionOfWanted,
     /// [`BrokerBug::TakenOffBeyondTurn`].
     TakenOffBeyondTurn,
+    /// [`ClientBug::OvertakenForgotten`].
+    OvertakenForgotten,
+    /// [`BrokerBug::NamedOnce`].
+    NamedOnce,
+    /// [`BrokerBug::TurnsOffByOne`].
+    TurnsOffByOne,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -193,6 +199,9 @@ impl Plant {
             | Plant::SelectionOfAll
             | Plant::LateUnselected
             | Plant::TakenOffBeyondTurn
+            | Plant::OvertakenForgotten
+            | Plant::NamedOnce
+            | Plant::TurnsOffByOne
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -291,13 +300,14 @@ impl Plant {
                 "G2 a good subscription holds",
             ],
             Plant::HoleIsRetention | Plant::CachedEnd | Plant::TakenOffBeyondTurn => &["G2"],
+            Plant::NamedOnce | Plant::TurnsOffByOne => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
             Plant::OwnClock | Plant::ClockFromBelow | Plant::NotJudgedAgain => &["expiry: "],
             Plant::PartForOtherRoles => &["audience: ", "G2"],
             Plant::LateForbidden => &["audience: "],
-            Plant::UnmatchedOfTopic => &["filters: ", "G2"],
+            Plant::UnmatchedOfTopic | Plant::OvertakenForgotten => &["filters: ", "G2"],
             Plant::LateUnfiltered => &["filters: "],
             Plant::SelectionOfAll | Plant::LateUnselected => &["G2 only what was asked for"],
             Plant::SelectionOfWanted => &["G2", "liveness: "],
@@ -369,6 +379,8 @@ impl Plant {
             Plant::LateUnselected => BrokerBug::LateUnselected,
             Plant::SelectionOfWanted => BrokerBug::SelectionOfWanted,
             Plant::TakenOffBeyondTurn => BrokerBug::TakenOffBeyondTurn,
+            Plant::NamedOnce => BrokerBug::NamedOnce,
+            Plant::TurnsOffByOne => BrokerBug::TurnsOffByOne,
             _ => return None,
         })
     }
@@ -432,6 +444,7 @@ impl Plant {
             Plant::EndedStaysLive => ClientBug::EndedStaysLive,
             Plant::CreditTwice => ClientBug::CreditTwice,
             Plant::NotJudgedAgain => ClientBug::NotJudgedAgain,
+            Plant::OvertakenForgotten => ClientBug::OvertakenForgotten,
             _ => return None,
         })
     }

@@ -187,7 +187,7 @@ impl World {
         let old_leaders = cluster.kafka().map(|kafka| kafka.has_old_leaders());
         evidence.ledger.old_ends = old_leaders == Some(true);
         let shape = Shape::of(&mut chance);
-        let audiences = Audiences::new(seed);
+        let (audiences, filters) = (Audiences::new(seed), Filters::new(seed));
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &cluster, &mut chance))
             .collect();
@@ -195,10 +195,10 @@ impl World {
             .map(|number| Publisher::new(number, plant, &mut chance))
             .collect();
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
-            .map(|number| Client::new(number, plant, &audiences, &mut chance))
+            .map(|number| Client::new(number, plant, (&audiences, &filters), &mut chance))
             .collect();
         evidence.ledger.audiences = audiences;
-        evidence.ledger.filters = Filters::new(seed);
+        evidence.ledger.filters = filters;
         evidence.ledger.selections = Selections::new(seed);
         evidence.ledger.expiry = expiry(seed, &cluster, is_of_writers);
         World {

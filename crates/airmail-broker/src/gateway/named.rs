@@ -68,6 +68,15 @@ impl Gateway {
         let wants = (of.headers_only(), &roles);
         let named = those.iter().map(|of| (of.id, &*of.places));
         let (part, matches) = fanout.named_part(named, wants);
+        #[cfg(feature = "sabotage")]
+        let matches = match self.config.bug {
+            Some(crate::sabotage::Bug::NamedOnce) => matches.and_then(|all| {
+                let firsts = (0..all.messages()).filter_map(|at| all.of(at).first().copied());
+                let counts = vec![1; all.messages()];
+                airmail_model::frame::Matches::new(&counts, firsts.collect())
+            }),
+            _ => matches,
+        };
         if let Some(left_out) = &part.left_out {
             for of in &those {
                 let (forbidden, expired) = left_out.among(&of.places);

@@ -130,7 +130,8 @@ impl Gateway {
         self.finish_turns(key, out);
         for sub in self.logs.lane(key).everyone(&self.subs) {
             let next = self.logs[key].tail.next;
-            let behind = if why == GapReason::Loss && next < end {
+            // One whose tower was out of reach may not have been given all that is gone.
+            let behind = if next < end {
                 let behind = self.take_off((sub, key), next, false, out);
                 self.tell_gap(behind, next, end.before(), why, out);
                 behind

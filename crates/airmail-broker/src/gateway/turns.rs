@@ -129,6 +129,8 @@ impl Gateway {
             }
         }
         self.read_for_turns(key, out);
+        // Who is matched by nothing is told how far it has got, however long that takes.
+        self.mark_later();
         if self.logs[key].tail.turns.is_done() {
             self.rest_turns(key, out);
             self.leave_ended(key, out);

@@ -22,6 +22,11 @@ impl Gateway {
     pub(super) fn leave_to_storage(&mut self, key: LogKey, next: Sequence) {
         self.stats.matching_overruns += 1;
         let ticket = None;
+        #[cfg(feature = "sabotage")]
+        let next = match self.config.bug {
+            Some(crate::sabotage::Bug::TurnsOffByOne) => next.plus(1),
+            _ => next,
+        };
         self.logs[key].tail.turns.source = Source::Storage { next, ticket };
     }
 
@@ -38,6 +43,7 @@ impl Gateway {
         }
         if next == tail.next {
             tail.turns.source = Source::Tail;
+            self.mark_later();
             return self.rest_turns(key, out);
         }
         let has_room = tail.turns.bytes() <= self.config.matching_bytes / 2;

@@ -419,7 +419,11 @@ impl Subscriber {
     fn set_untold(&mut self, index: u32, mode: Mode) {
         let slot = &mut self.slots[index as usize];
         slot.set_untold(mode);
-        if let Some(filter) = self.changes.overtake(index) {
+        let overtaking = self.changes.overtake(index);
+        #[cfg(feature = "sabotage")]
+        let overtaking = overtaking
+            .filter(|_| self.config.bug != Some(crate::sabotage::Bug::OvertakenForgotten));
+        if let Some(filter) = overtaking {
             slot.filter = Some(filter);
         }
     }

@@ -1,7 +1,7 @@
 //! G1, G2, G4: in the end everyone has everything: each acknowledged message of a reader's range
 //! was given to it, or was in a gap that it was told.
 
-use super::filters::Wish;
+use super::filters::Wishes;
 use super::selections::Subject;
 use super::{Checked, Violation, audience};
 use crate::ledger::Ledger;
@@ -21,7 +21,7 @@ pub struct Given {
     /// Roles that it has. `None`: every role.
     pub roles: Option<Vec<RoleId>>,
     /// Messages of its topic that it wants. `None`: all.
-    pub wish: Option<Wish>,
+    pub wishes: Option<Wishes>,
     /// Time before which appended messages were not asked for. Time does not run backwards in a
     /// log, unless damage, or a crash that a durability below `fsync` allows to cost something,
     /// destroyed the record of how far it was; or that the storage's clocks are several. It may from
@@ -64,7 +64,7 @@ pub fn check(
         let told = || given.missing.iter().any(|extent| extent.contains(number));
         if !wanted
             || !audience::is_for(entry, given.roles.as_deref())
-            || given.wish.is_some_and(|wish| !wish.wants(entry))
+            || (given.wishes.as_ref()).is_some_and(|wishes| !wishes.want(entry, number))
             || given.messages.contains(&id)
             || given.expired.contains(&id)
             || ledger.expiry.excuses(entry)

@@ -1,15 +1,17 @@
 //! Filters: a subscription gets exactly the messages of its topic that its filter matches.
 //!
 //! In some runs messages have a number as an attribute, and some clients subscribe with filters. Whether one matches is
-//! decided here by the number and the wish that the filter was made of, and not by what reads filters.
+//! decided here by the number and the wish that the filter was made of, and not by what reads filters. Some of these clients have
+//! subscriptions that overlap, and change their filters: then it is the wish in force at a message's place that decides.
 
 use super::{Checked, Violation};
 use crate::entropy::Entropy;
 use crate::ledger::Entry;
 use crate::message::MessageId;
-use airmail_model::TopicHash;
 use airmail_model::batch::AttributeValue;
 use airmail_model::filter::Filter;
+use airmail_model::{Sequence, TopicHash};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The attribute.
@@ -39,6 +41,64 @@ pub enum Wish {
     Without,
 }
 
+/// Wishes of a subscription, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// Each with the place from which it is in force, in the order in which they came into force.
+    from: Vec<(Sequence, Wish)>,
+    /// Those that are asked for.
+    asked: VecDeque<Wish>,
+}
+
+impl Wishes {
+    /// One that is in force from the beginning.
+    #[must_use]
+    pub fn new(wish: Wish) -> Wishes {
+        Wishes {
+            from: vec![(Sequence(0), wish)],
+            asked: VecDeque::new(),
+        }
+    }
+
+    /// Another one is asked for.
+    pub fn ask(&mut self, wish: Wish) {
+        self.asked.push_back(wish);
+    }
+
+    /// The next one that was asked for is in force from a place on; everywhere, if there is none. Whether one was.
+    pub fn changed(&mut self, from: Option<Sequence>) -> bool {
+        let Some(wish) = self.asked.pop_front() else {
+            return false;
+        };
+        let from = from.unwrap_or(Sequence(0));
+        self.from.retain(|(at, _)| *at < from);
+        self.from.push((from, wish));
+        true
+    }
+
+    /// The next one that was asked for is refused. Whether one was.
+    pub fn unchanged(&mut self) -> bool {
+        self.asked.pop_front().is_some()
+    }
+
+    /// Everything is read again, with the last one.
+    pub fn begin_again(&mut self) {
+        let last = self.from.pop();
+        self.from = last
+            .map(|(_, wish)| (Sequence(0), wish))
+            .into_iter()
+            .collect();
+    }
+
+    /// Whether a message at a place is wanted.
+    #[must_use]
+    pub fn want(&self, entry: &Entry, place: Sequence) -> bool {
+        let mut from = self.from.iter().rev();
+        let in_force = from.find(|(from, _)| *from <= place);
+        in_force.is_some_and(|(_, wish)| wish.wants(entry))
+    }
+}
+
 impl Filters {
     /// The facts of a run that has not begun.
     #[must_use]
@@ -66,17 +126,18 @@ impl Filters {
         self.is_on && number < CLIENTS && chance.coin()
     }
 
+    /// Whether the subscriptions of a client that has filters overlap, by the client's number.
+    #[must_use]
+    pub fn overlap_of(&self, number: u32) -> bool {
+        let mut chance = Entropy::new(self.chance.clone().next() ^ u64::from(number) << 31);
+        self.of_client(number) && chance.coin()
+    }
+
     /// The wish of a client for a topic.
     #[must_use]
     pub fn of_subscription(&self, number: u32, topic: TopicHash) -> Wish {
         let of = self.chance.clone().next() ^ u64::from(number) << 23 ^ topic.0 as u64;
-        let mut chance = Entropy::new(of);
-        let value = chance.below(VALUES + 1) as i64;
-        match chance.below(5) {
-            0 | 1 => Wish::Below(value),
-            2 | 3 => Wish::Is(value),
-            _ => Wish::Without,
-        }
+        Wish::of(&mut Entropy::new(of))
     }
 }
 
@@ -91,6 +152,17 @@ impl Default for Filters {
 }
 
 impl Wish {
+    /// Any wish.
+    #[must_use]
+    pub fn of(chance: &mut Entropy) -> Wish {
+        let value = chance.below(VALUES + 1) as i64;
+        match chance.below(5) {
+            0 | 1 => Wish::Below(value),
+            2 | 3 => Wish::Is(value),
+            _ => Wish::Without,
+        }
+    }
+
     /// The filter that says so.
     #[must_use]
     pub fn filter(self) -> Arc<Filter> {
@@ -124,16 +196,22 @@ pub fn attributes(number: Option<i64>) -> Vec<(String, AttributeValue)> {
         .collect()
 }
 
-/// A message is given to somebody who has this wish, or wants all.
+/// A message at a place is given to somebody who has these wishes, or wants all.
 ///
 /// # Errors
 /// It is not wanted.
-pub fn check_given((id, entry): (MessageId, &Entry), wish: Option<Wish>, who: &str) -> Checked {
-    if wish.is_none_or(|wish| wish.wants(entry)) {
+pub fn check_given(
+    (id, entry): (MessageId, &Entry),
+    place: Sequence,
+    wishes: Option<&Wishes>,
+    who: &str,
+) -> Checked {
+    if wishes.is_none_or(|wishes| wishes.want(entry, place)) {
         return Ok(());
     }
     let (number, id) = (entry.number, id.0);
-    let detail = format!("{who}, who wants {wish:?}, gets message {id} with {number:?}");
+    let detail =
+        format!("{who}, who wants {wishes:?}, gets message {id} at {place} with {number:?}");
     Err(Violation::new(
         "filters: nothing comes that does not match",
         detail,

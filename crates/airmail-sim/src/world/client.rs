@@ -8,18 +8,19 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::invariants::audience::Audiences;
+use crate::invariants::filters::Filters;
 use crate::invariants::selections::Subject;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::{Harm, Ledger};
 use crate::message::identify;
 use crate::plant::Plant;
 use airmail_client::core::{
-    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
+    Event, ReceivedBatch, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
 };
 use airmail_model::frame::{GapReason, Reply, Request, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{ErrorCode, Incarnation, LogId, Position, RoleId, Sequence};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const SUBSCRIPTIONS_MAX: usize = 12;
 
@@ -54,13 +55,15 @@ pub(super) struct Client {
     pace: u32,
     /// Subscriptions that it may still ask for without having met a hole.
     pub(super) asks: u64,
+    /// Whether its subscriptions overlap, and its draws about them: aside, so that no other depends on them.
+    pub(super) overlap: Option<Entropy>,
 }
 
 impl Client {
     pub(super) fn new(
         number: u32,
         plant: Option<Plant>,
-        audiences: &Audiences,
+        (audiences, filters): (&Audiences, &Filters),
         chance: &mut Entropy,
     ) -> Client {
         let credit = 1 << chance.between(10, 16);
@@ -70,10 +73,13 @@ impl Client {
             bug: plant.and_then(Plant::in_client),
             ..SubscriberConfig::default()
         };
+        let core = Subscriber::new(config);
+        let overlap = filters.overlap_of(number);
         Client {
             number,
             link: Link::default(),
-            core: Subscriber::new(config),
+            overlap: overlap.then(|| Entropy::new(u64::from(number) ^ 0x0fe2_1a95)),
+            core: if overlap { core.matching() } else { core },
             credit,
             roles: audiences.of_client(number),
             watches: BTreeMap::new(),
@@ -166,33 +172,27 @@ impl Client {
         machine: &Machine,
         spaces: &[Space],
     ) -> Checked {
-        let Evidence { ledger, census, .. } = evidence;
-        for (key, event) in out.events.drain(..) {
+        let events = out.events.drain(..).collect::<Vec<_>>();
+        for (key, event) in events {
+            if let Event::Messages(arrived) = &event {
+                self.unconsumed += arrived.cost;
+                for owner in owners(arrived) {
+                    self.told_messages((owner, arrived), evidence, machine)?;
+                }
+                continue;
+            }
+            let Evidence { ledger, census, .. } = &mut *evidence;
             let who = format!("subscription {key:?} of client {}", self.number);
             let Some(watch) = self.watches.get_mut(&key) else {
                 let detail = format!("{who} is told of {event:?} after its end");
                 return Err(Violation::new("G2 nothing comes after the end", detail));
             };
             if ledger.harm_of(watch.log).is_some() {
-                self.told_of_harmed(key, &event, ledger)?;
+                self.told_of_harmed(key, &event);
                 continue;
             }
             match event {
-                Event::Messages(arrived) => {
-                    self.unconsumed += arrived.cost;
-                    let gone = watch.messages(
-                        &arrived,
-                        ledger,
-                        |ledger, id, number| {
-                            durable_first::check(machine, id, ledger.on_disk(id), "delivered")?;
-                            let line = ledger.lines.of(arrived.log);
-                            let place = (line, Incarnation(0), number);
-                            ledger.numbers.see(place, id, "delivered")
-                        },
-                        &who,
-                    )?;
-                    census.add(Kind::ExpiredAtClient, gone);
-                }
+                Event::Messages(_) => {}
                 Event::Expired(expired) => {
                     self.unconsumed += expired.cost;
                     let count = expired.numbers.len() as u64;
@@ -218,33 +218,54 @@ impl Client {
         Ok(())
     }
 
-    /// Something is told of a log that was harmed: no number may be another message's, and that is all.
-    fn told_of_harmed(
+    /// One of its subscriptions is given messages.
+    fn told_messages(
         &mut self,
-        key: SubscriptionKey,
-        event: &Event,
-        ledger: &mut Ledger,
+        (key, arrived): (SubscriptionKey, &ReceivedBatch),
+        evidence: &mut Evidence,
+        machine: &Machine,
     ) -> Checked {
-        match event {
-            Event::Messages(arrived) => {
-                self.unconsumed += arrived.cost;
-                // What has come in the places of what was cut off has its numbers.
-                let is_gone = ledger.harm_of(arrived.log) == Some(Harm::Gone);
-                for (number, record) in arrived.iter().filter(|_| is_gone) {
-                    let id = identify(record.payload).map(|(id, _)| id);
-                    let place = (arrived.log, Incarnation(0), number);
-                    ledger
-                        .numbers
-                        .see(place, id.unwrap_or_default(), "delivered")?;
-                }
+        let Evidence { ledger, census, .. } = evidence;
+        let who = format!("subscription {key:?} of client {}", self.number);
+        let Some(watch) = self.watches.get_mut(&key) else {
+            let detail = format!("{who} is given messages after its end");
+            return Err(Violation::new("G2 nothing comes after the end", detail));
+        };
+        if let Some(harm) = ledger.harm_of(watch.log) {
+            // What has come in the places of what was cut off has its numbers, and no number may be another message's.
+            for (number, record) in arrived.iter_of(key).filter(|_| harm == Harm::Gone) {
+                let id = identify(record.payload).map(|(id, _)| id);
+                let place = (arrived.log, Incarnation(0), number);
+                ledger
+                    .numbers
+                    .see(place, id.unwrap_or_default(), "delivered")?;
             }
+            return Ok(());
+        }
+        let gone = watch.messages(
+            (arrived, key),
+            ledger,
+            |ledger, id, number| {
+                durable_first::check(machine, id, ledger.on_disk(id), "delivered")?;
+                let line = ledger.lines.of(arrived.log);
+                let place = (line, Incarnation(0), number);
+                ledger.numbers.see(place, id, "delivered")
+            },
+            &who,
+        )?;
+        census.add(Kind::ExpiredAtClient, gone);
+        Ok(())
+    }
+
+    /// Something is told of a log that was harmed, which says nothing.
+    fn told_of_harmed(&mut self, key: SubscriptionKey, event: &Event) {
+        match event {
             Event::Status(State::Complete { .. } | State::Failed(_)) => {
                 self.watches.remove(&key);
             }
             Event::Expired(expired) => self.unconsumed += expired.cost,
-            Event::Status(_) | Event::Gap(_) => {}
+            Event::Messages(_) | Event::Status(_) | Event::Gap(_) => {}
         }
-        Ok(())
     }
 
     fn status(
@@ -296,7 +317,14 @@ impl Client {
                     watch.check_ended(end, ledger, &format!("client {}", self.number))?;
                 }
             }
-            State::Changed { .. } | State::Unchanged(_) | State::Removed => {}
+            State::Changed { .. } | State::Unchanged(_) => {
+                census.count(Kind::FilterChanged);
+                if !watch.change_answered(state, ledger) {
+                    let detail = format!("client {}: {state:?}", self.number);
+                    return Err(Violation::new("filters: a change was asked for", detail));
+                }
+            }
+            State::Removed => {}
             State::Failed(error)
                 if error.code() == ErrorCode::NamespaceNotFound && spaces[watch.space].leaving =>
             {
@@ -380,4 +408,10 @@ impl Client {
 fn place_of(position: &Position, ledger: &Ledger) -> Option<Sequence> {
     let at = position.logs.first()?;
     Some(ledger.lines.place(at.log, at.next))
+}
+
+/// Those who are given messages of a batch.
+fn owners(arrived: &ReceivedBatch) -> BTreeSet<SubscriptionKey> {
+    let places = std::iter::successors(arrived.seek(0), |place| arrived.seek(place + 1));
+    places.flat_map(|place| arrived.owners(place)).collect()
 }

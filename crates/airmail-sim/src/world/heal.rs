@@ -54,7 +54,10 @@ impl World {
         let mut newcomer = Client::new(
             1_000,
             self.plant,
-            &self.evidence.ledger.audiences,
+            (
+                &self.evidence.ledger.audiences,
+                &self.evidence.ledger.filters,
+            ),
             &mut self.chance,
         );
         let settled = |world: &mut World| world.is_answered();

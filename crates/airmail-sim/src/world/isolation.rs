@@ -112,7 +112,10 @@ impl World {
             let mut newcomer = Client::new(
                 number,
                 self.plant,
-                &self.evidence.ledger.audiences,
+                (
+                    &self.evidence.ledger.audiences,
+                    &self.evidence.ledger.filters,
+                ),
                 &mut self.chance,
             );
             let wanted = |line| self.has_log_of(line, stalled) == is_there;

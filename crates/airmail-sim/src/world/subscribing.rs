@@ -9,7 +9,7 @@ use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::invariants::Checked;
 use crate::invariants::ends::Asked;
-use crate::invariants::filters::Wish;
+use crate::invariants::filters::{Wish, Wishes};
 use crate::invariants::selections::Subject;
 use crate::ledger::Ledger;
 use crate::lines::number_of;
@@ -29,16 +29,18 @@ impl Client {
         evidence: &mut Evidence,
         chance: &mut Entropy,
     ) {
+        if let Some(overlap) = &mut self.overlap
+            && overlap.coin()
+        {
+            return self.change_filter();
+        }
         if self.watches.len() >= self.most {
             return;
         }
         let Evidence { ledger, census, .. } = evidence;
         let topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
         let mut log = space.map.log(topic, Lane::Normal);
-        let mut subject = Subject::Topic(topic);
-        if ledger.selections.of_client(self.number) {
-            subject = ledger.selections.of_subscription(self.number, log);
-        }
+        let mut subject = self.subject((topic, log), ledger);
         let high = |line| number_of(ledger.last_acked(line)).0;
         let (start, from) = match chance.below(6) {
             0 | 1 => (Start::Latest, From::Unknown),
@@ -65,10 +67,11 @@ impl Client {
                 _ => (Start::Earliest, earliest(space)),
             },
         };
-        let is_single = subject.topic().is_none() || self.wish((subject, log), ledger).is_some();
+        let is_single = self.overlap.is_none()
+            && (subject.topic().is_none() || self.wish((subject, log), ledger).is_some());
         let has_one = |watch: &Watch| (watch.subject, watch.log) == (subject, log);
         if is_single && self.watches.values().any(has_one) {
-            // There is one selection of a log, and with filters one subscription to a topic.
+            // Where they do not overlap there is one selection of a log, and with filters one subscription to a topic.
             return;
         }
         census.count(kind_of(&start));
@@ -89,6 +92,22 @@ impl Client {
             }
         });
         self.begin_watch((at, from), space, (subject, log), (start, until), evidence);
+    }
+
+    /// Topics that it wants, by one of them and its log.
+    fn subject(&mut self, (topic, log): (TopicHash, LogId), ledger: &Ledger) -> Subject {
+        if let Some(overlap) = &mut self.overlap {
+            // Topics beside selections.
+            return match overlap.below(4) {
+                0 => Subject::All,
+                1 => Subject::Ends('1'),
+                _ => Subject::Topic(topic),
+            };
+        }
+        if ledger.selections.of_client(self.number) {
+            return ledger.selections.of_subscription(self.number, log);
+        }
+        Subject::Topic(topic)
     }
 
     /// Asks for a subscription to topics of a log, which begins and ends there.
@@ -123,7 +142,7 @@ impl Client {
             u64::from(subject.topic().is_none()),
         );
         let mut watch = Watch::new(at, subject, log, from, self.roles.clone());
-        watch.given.wish = wish;
+        watch.given.wishes = wish.map(Wishes::new);
         watch.end = asks_end.then(|| Asked::now(ledger, log));
         if let Some(Until::Time(time)) = until {
             watch.ends_at(time, ledger);
@@ -132,11 +151,32 @@ impl Client {
     }
 
     /// The wish that it has for messages of topics of a log, if its subscriptions have filters.
-    fn wish(&self, (subject, log): (Subject, LogId), ledger: &Ledger) -> Option<Wish> {
+    fn wish(&mut self, (subject, log): (Subject, LogId), ledger: &Ledger) -> Option<Wish> {
         let filters = &ledger.filters;
         let has_filters = filters.of_client(self.number);
-        let of = subject.topic().unwrap_or(TopicHash(log.index.0.into()));
+        let mut of = subject.topic().unwrap_or(TopicHash(log.index.0.into()));
+        if let Some(overlap) = &mut self.overlap {
+            of = TopicHash(overlap.next().into());
+        }
         has_filters.then(|| filters.of_subscription(self.number, of))
+    }
+
+    /// Gives one of its subscriptions another filter.
+    fn change_filter(&mut self) {
+        let Some(overlap) = &mut self.overlap else {
+            return;
+        };
+        let keys: Vec<SubscriptionKey> = self.watches.keys().copied().collect();
+        let Some(key) = overlap.pick(&keys).copied() else {
+            return;
+        };
+        let wish = Wish::of(overlap);
+        if let Some(watch) = self.watches.get_mut(&key)
+            && let Some(wishes) = &mut watch.given.wishes
+        {
+            wishes.ask(wish);
+            self.core.change(key, wish.filter());
+        }
     }
 
     /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.

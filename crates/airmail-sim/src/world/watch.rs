@@ -10,9 +10,9 @@ use crate::invariants::selections::Subject;
 use crate::invariants::{Checked, Violation, audience, filters, gaps};
 use crate::ledger::{Entry, Ledger};
 use crate::message::{MessageId, identify};
-use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch};
+use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch, SubscriptionKey};
 use airmail_log::GapWhy;
-use airmail_model::frame::GapReason;
+use airmail_model::frame::{GapReason, State};
 use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, RoleId, Sequence};
 
 /// Where a subscription's own range begins, as far as that is known.
@@ -131,12 +131,16 @@ impl Watch {
         (self.life, self.begun) = (None, None);
         self.order = Order::default();
         self.given.missing.clear();
+        if let Some(wishes) = &mut self.given.wishes {
+            wishes.begin_again();
+        }
     }
 
     /// Whether a message is of its topics, and for who has its roles and its wish.
-    fn is_for(&self, entry: &Entry) -> bool {
+    fn is_for(&self, entry: &Entry, place: Sequence) -> bool {
+        let wishes = self.given.wishes.as_ref();
         let is_wanted =
-            self.subject.has(entry) && self.given.wish.is_none_or(|wish| wish.wants(entry));
+            self.subject.has(entry) && wishes.is_none_or(|wishes| wishes.want(entry, place));
         is_wanted && audience::is_for(entry, self.given.roles.as_deref())
     }
 
@@ -167,9 +171,9 @@ impl Watch {
         let mut left = ledger.acked(self.log, next, Sequence::MAX);
         match self.from {
             // What was appended before a time that was still to come is not waited for.
-            From::Time(time) => left.all(|(_, _, entry)| {
+            From::Time(time) => left.all(|(place, _, entry)| {
                 let early = entry.acked.is_some_and(|acked| acked.appended < time);
-                let is_mine = self.is_for(entry);
+                let is_mine = self.is_for(entry, place);
                 early || !is_mine || ledger.expiry.excuses(entry)
             }),
             // Of what comes before a number that is still to come in a later log nothing is said.
@@ -206,22 +210,36 @@ impl Watch {
         })
     }
 
+    /// Its filter is changed, or is not. Whether that was asked for.
+    pub(super) fn change_answered(&mut self, state: &State, ledger: &Ledger) -> bool {
+        let Some(wishes) = &mut self.given.wishes else {
+            return false;
+        };
+        match state {
+            State::Changed { places } => {
+                let place = places.first();
+                wishes.changed(place.map(|at| ledger.lines.place(at.log, at.next)))
+            }
+            _ => wishes.unchanged(),
+        }
+    }
+
     /// Messages have come. `check` says whether they may. Gives how many of them have expired on the way.
     pub(super) fn messages(
         &mut self,
-        arrived: &ReceivedBatch,
+        (arrived, key): (&ReceivedBatch, SubscriptionKey),
         ledger: &mut Ledger,
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Result<u64, Violation> {
         let time = arrived.time(ledger.expiry.now().mono);
         let mut gone = 0;
-        if let Some((number, _)) = arrived.iter().next() {
+        if let Some((number, _)) = arrived.iter_of(key).next() {
             self.comes(ledger.lines.place(arrived.log, number));
         }
         self.lives((arrived.log, arrived.incarnation), ledger, who)?;
         let line = ledger.lines.of(arrived.log);
-        for (number, record) in arrived.iter() {
+        for (number, record) in arrived.iter_of(key) {
             let place = ledger.lines.place(arrived.log, number);
             let Some((id, _)) = identify(record.payload) else {
                 let detail = format!("{who}: number {number} is not what was published");
@@ -257,7 +275,9 @@ impl Watch {
                 let place = (arrived.log, arrived.appended);
                 expiry.check_given((id, entry), place, who)?;
                 audience::check_given((id, entry), self.given.roles.as_deref(), who)?;
-                filters::check_given((id, entry), self.given.wish, who)?;
+                let (number, wishes) =
+                    (ledger.lines.place(arrived.log, number), &self.given.wishes);
+                filters::check_given((id, entry), number, wishes.as_ref(), who)?;
             }
             check(ledger, id, place)?;
             self.order.see(ledger, id, place, who)?;
@@ -275,8 +295,8 @@ impl Watch {
         for number in &told.numbers {
             let place = ledger.lines.place(told.log, *number);
             let mut there = ledger.acked(line, place, place.plus(1));
-            let is_wrong = there.any(|(_, _, entry)| {
-                let is_mine = self.is_for(entry);
+            let is_wrong = there.any(|(place, _, entry)| {
+                let is_mine = self.is_for(entry, place);
                 !is_mine || entry.ttl_ms.is_none() || !ledger.expiry.excuses(entry)
             });
             if is_wrong {

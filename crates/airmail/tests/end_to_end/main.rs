@@ -86,6 +86,7 @@ mod pilots;
 mod proof;
 mod restore;
 mod selections;
+mod sets;
 mod shards;
 mod slow;
 mod small_disk;

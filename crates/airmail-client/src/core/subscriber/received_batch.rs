@@ -212,6 +212,13 @@ impl ReceivedBatch {
         self.iter_from(0)
     }
 
+    /// Iterates like [`ReceivedBatch::iter`] over the messages of one subscription.
+    pub fn iter_of(&self, owner: SubscriptionKey) -> impl Iterator<Item = (Sequence, Record<'_>)> {
+        let places = std::iter::successors(self.seek(0), |place| self.seek(place + 1));
+        let own = places.filter(move |place| self.owners(*place).any(|of| of == owner));
+        own.map(|place| self.message(place))
+    }
+
     /// Iterates like [`ReceivedBatch::iter`], from a place in the batch on.
     #[must_use]
     pub fn iter_from(&self, place: u16) -> Messages<'_> {
