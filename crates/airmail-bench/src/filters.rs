@@ -6,6 +6,7 @@
 //! sound. Rates are by the processor time of the one thread that does it, so that a busy machine is not taken for a
 //! slow index. [`Delivered`] has a node do it.
 
+mod backlog;
 mod delivered;
 mod report;
 mod workload;
@@ -15,6 +16,7 @@ use crate::spread::Spread;
 use airmail_match::{Cursor, FilterId, Matcher, MatcherLimits, TooComplex};
 use airmail_model::filter::{Facts, Filter, FilterError};
 use airmail_model::{Batch, Checked};
+pub use backlog::{FilteredBacklog, FilteredBacklogRun};
 pub use delivered::{Delivered, DeliveredRun};
 pub use report::{FiltersReport, FiltersRun};
 use rustix::time::{ClockId, clock_gettime};

@@ -109,7 +109,9 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::Node => return Ok(leader::tell_failure(serving::serve())?),
         Workload::Bystander => return Ok(leader::tell_failure(bystander::stand_by())?),
         Workload::Isolation(args) => return isolation::isolation(args),
-        Workload::Filters(args) if args.delivered.streams.is_none() => {
+        Workload::Filters(args)
+            if args.delivered.streams.is_none() && args.delivered.backlog.is_none() =>
+        {
             return filters::filters(args);
         }
         Workload::Latency(_) => true,

@@ -25,7 +25,8 @@ pub struct ExpiredSeen {
     pub log: LogId,
     /// Their numbers, ascending; at least one.
     pub numbers: Vec<Sequence>,
-    /// Credit that it uses up, to be given back by [`Subscriber::consumed`] once it has been consumed.
+    /// Credit that it uses up, to be given back by [`Subscriber::consumed`](super::Subscriber::consumed) once it has been
+    /// consumed.
     pub cost: u32,
 }
 
@@ -40,8 +41,9 @@ pub enum Event {
     Expired(ExpiredSeen),
     /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event,
     /// and make the key void. [`State::Removed`] is never given. [`State::Changed`] and [`State::Unchanged`] answer
-    /// [`Subscriber::change`]: messages that come before it were held against the filter before, those behind it are held
-    /// against the new one; a change that a lost connection has overtaken is in force from where the subscription goes on.
+    /// [`Subscriber::change`](super::Subscriber::change): messages that come before it were held against the filter before,
+    /// those behind it are held against the new one; a change that a lost connection has overtaken is in force from where the
+    /// subscription goes on.
     Status(State),
 }
 

@@ -24,7 +24,8 @@ impl MemberKey {
 /// One thing that a set gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetItem {
-    /// A message, and the members that it is for; at least one.
+    /// A message, and the members that it is for; at least one. Its position is one of its own log alone:
+    /// [`SubscriptionSet::position`](super::SubscriptionSet::position) gives that of a member.
     Message(Vec<MemberKey>, Received),
     /// A node has this member: it misses nothing that is published from then on.
     Ready(MemberKey),

@@ -4,9 +4,11 @@
 use super::measured::{Measured, MeasuredArgs};
 use crate::cli::UsageError;
 use crate::commands::lines::say;
-use airmail_bench::filters::{Delivered, Kind, Wanted, measure};
+use airmail_bench::filters::{Delivered, FilteredBacklog, Kind, Wanted, measure};
 use airmail_bench::process::Usage;
 use airmail_bench::settings;
+use serde::Serialize;
+use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,35 +73,59 @@ pub struct DeliveredArgs {
     /// Filters a second that are changed meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, requires = "streams")]
     pub changes: u64,
+    /// Store so much payload first, as 1GiB, and have it read by one who is late and whose filter matches little
+    #[arg(long, value_name = "BYTES", value_parser = settings::bytes, conflicts_with = "streams")]
+    pub backlog: Option<u64>,
+    /// Payload of each message of the backlog, in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1000,
+        requires = "backlog"
+    )]
+    pub size: usize,
+    /// Messages of the backlog of which the filter matches one
+    #[arg(long, value_name = "N", default_value = "10000", requires = "backlog")]
+    pub one_in: NonZeroU32,
     /// A node that runs already, as airmail://HOST:PORT [default: one is started for the run]
-    #[arg(long, value_name = "URL", requires = "streams")]
+    #[arg(long, value_name = "URL")]
     pub target: Option<String>,
     #[command(flatten)]
     pub node: MeasuredArgs,
 }
 
-/// Runs it, through a node where there are streams: 0 if everything was delivered that matches, and nothing else, and no bar was missed that was asked
-/// for, else 1.
+/// Runs it, through a node where there are streams or a backlog: 0 if everything was delivered that matches, and nothing else, and
+/// no bar was missed that was asked for, else 1.
 ///
 /// # Errors
 /// A node cannot be started or reached, or refuses something.
-#[expect(clippy::print_stderr, reason = "a command's result")]
 pub(super) async fn delivered(args: &FiltersArgs) -> anyhow::Result<ExitCode> {
     let of = &args.delivered;
-    let Some(streams) = of.streams else {
+    if of.streams.is_none() && of.backlog.is_none() {
         return filters(args);
-    };
+    }
     let node = match of.target {
         Some(_) => None,
         None => Some(of.node.start(None, &[])?),
     };
-    let target = of
-        .target
-        .clone()
-        .or_else(|| node.as_ref().map(Measured::url));
+    let own = || node.as_ref().map(Measured::url);
+    let target = of.target.clone().or_else(own).unwrap_or_default();
+    let namespace = format!("bench-filters-{:08x}", std::process::id());
+    let Some(streams) = of.streams else {
+        let backlog = FilteredBacklog {
+            target,
+            namespace,
+            bytes: of.backlog.unwrap_or_default(),
+            size: of.size,
+            one_in: of.one_in,
+            rounds: args.rounds,
+        };
+        let run = backlog.measure().await?;
+        return report(args, &run, true, &run.missed());
+    };
     let load = Delivered {
-        target: target.unwrap_or_default(),
-        namespace: format!("bench-filters-{:08x}", std::process::id()),
+        target,
+        namespace,
         wanted: args.wanted()?,
         streams,
         connections: of.connections,
@@ -110,17 +136,26 @@ pub(super) async fn delivered(args: &FiltersArgs) -> anyhow::Result<ExitCode> {
     };
     let pids = node.as_ref().map_or(Vec::new(), Measured::pids);
     let run = load.measure(|| Usage::of_all(&pids)).await?;
+    report(args, &run, run.is_sound(), &run.missed(of.rate))
+}
+
+/// Says how a run went: 0 if it was sound, and no bar was missed that was asked for, else 1.
+#[expect(clippy::print_stderr, reason = "a command's result")]
+fn report<R: Display + Serialize>(
+    args: &FiltersArgs,
+    run: &R,
+    is_sound: bool,
+    missed: &[String],
+) -> anyhow::Result<ExitCode> {
     if args.json {
-        say(&format!("{}\n", serde_json::to_string(&run)?))?;
+        say(&format!("{}\n", serde_json::to_string(run)?))?;
     } else {
         say(&run.to_string())?;
     }
-    let mut is_good = run.is_sound();
-    if args.judge {
-        for bar in run.missed(of.rate) {
-            eprintln!("airmail: missed: {bar}");
-            is_good = false;
-        }
+    let mut is_good = is_sound;
+    for bar in missed.iter().filter(|_| args.judge) {
+        eprintln!("airmail: missed: {bar}");
+        is_good = false;
     }
     Ok(ExitCode::from(u8::from(!is_good)))
 }
@@ -142,7 +177,6 @@ impl FiltersArgs {
 ///
 /// # Errors
 /// The width is none, or a file cannot be written.
-#[expect(clippy::print_stderr, reason = "a command's result")]
 pub(super) fn filters(args: &FiltersArgs) -> anyhow::Result<ExitCode> {
     let wanted = args.wanted()?;
     let kinds = if args.alone {
@@ -154,19 +188,7 @@ pub(super) fn filters(args: &FiltersArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.csv {
         super::write(path, &report.table())?;
     }
-    if args.json {
-        say(&format!("{}\n", serde_json::to_string(&report)?))?;
-    } else {
-        say(&report.to_string())?;
-    }
-    let mut is_good = report.is_sound();
-    if args.judge {
-        for bar in report.missed() {
-            eprintln!("airmail: missed: {bar}");
-            is_good = false;
-        }
-    }
-    Ok(ExitCode::from(u8::from(!is_good)))
+    self::report(args, &report, report.is_sound(), &report.missed())
 }
 
 /// The share of a percentage, as `10%` or `0.5`.
