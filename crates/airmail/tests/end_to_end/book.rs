@@ -94,9 +94,7 @@ fn run_page(page: &Path, of_node: &[(&str, &str)], steps: &[Step]) {
         shell
             .env("PATH", path)
             .env("AIRMAIL_URL", format!("airmail://{}", node.grpc));
-        shell
-            .env("AIRMAIL_ADDRESS", &node.grpc)
-            .env("AIRMAIL_HTTP", &node.http);
+        shell.env("AIRMAIL_ADDRESS", &node.grpc);
         let done = node::run(&mut shell, b"");
         let place = format!("{}:{}: {}", page.display(), step.line, step.command);
         assert_eq!(done.code, Some(0), "{place}\n{}", done.stdout);
