@@ -65,8 +65,6 @@ pub enum Bug {
     LateUnselected,
     /// A selection goes live where the tower gives only the topics that others want.
     SelectionOfWanted,
-    /// One with a filter that is taken off a tail stands where the tail does, though something waits for its turn.
-    TakenOffBeyondTurn,
     /// A delivery names one subscription for each message, whatever number it is for.
     NamedOnce,
     /// The first number that is left to the storage is not read for the turns.

@@ -100,8 +100,6 @@ pub enum Plant {
     LateUnselected,
     /// [`BrokerBug::SelectionOfWanted`].
     SelectionOfWanted,
-    /// [`BrokerBug::TakenOffBeyondTurn`].
-    TakenOffBeyondTurn,
     /// [`ClientBug::OvertakenForgotten`].
     OvertakenForgotten,
     /// [`BrokerBug::NamedOnce`].
@@ -198,7 +196,6 @@ impl Plant {
             | Plant::LateUnfiltered
             | Plant::SelectionOfAll
             | Plant::LateUnselected
-            | Plant::TakenOffBeyondTurn
             | Plant::OvertakenForgotten
             | Plant::NamedOnce
             | Plant::TurnsOffByOne
@@ -264,7 +261,7 @@ impl Plant {
             Plant::LiveBeforeEffective
             | Plant::WantedUntilDropped
             | Plant::WantsKept
-            | Plant::StandbyNotTold => &["G2", "liveness"],
+            | Plant::StandbyNotTold => &["G2", "liveness", "wanted: "],
             Plant::VoidEndsCommands | Plant::RefusalTaken | Plant::MoveUndoubted => &["G8"],
             // Logs that are never opened, or that were opened already.
             Plant::UnknownWithdrawn => &["liveness", "bug: withdrawn: "],
@@ -299,7 +296,7 @@ impl Plant {
                 "G8 good input is taken: LOG_SUSPENDED",
                 "G2 a good subscription holds",
             ],
-            Plant::HoleIsRetention | Plant::CachedEnd | Plant::TakenOffBeyondTurn => &["G2"],
+            Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
             Plant::NamedOnce | Plant::TurnsOffByOne => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
@@ -378,7 +375,6 @@ impl Plant {
             Plant::SelectionOfAll => BrokerBug::SelectionOfAll,
             Plant::LateUnselected => BrokerBug::LateUnselected,
             Plant::SelectionOfWanted => BrokerBug::SelectionOfWanted,
-            Plant::TakenOffBeyondTurn => BrokerBug::TakenOffBeyondTurn,
             Plant::NamedOnce => BrokerBug::NamedOnce,
             Plant::TurnsOffByOne => BrokerBug::TurnsOffByOne,
             _ => return None,

@@ -391,13 +391,7 @@ impl Gateway {
     pub(super) fn take_off_quietly(&mut self, key: SubKey, log: LogKey, at: Sequence) -> BehindKey {
         let sub = self.subs[key];
         let (tail, pace) = (&self.logs[log].tail, self.pace(key));
-        let cut = tail.cut(pace, sub.session, at);
-        #[cfg(feature = "sabotage")]
-        let cut = match self.config.bug {
-            Some(crate::sabotage::Bug::TakenOffBeyondTurn) => at,
-            _ => cut,
-        };
-        let at = cut;
+        let at = tail.cut(pace, sub.session, at);
         let range = tail.of(pace).ranges.get(&sub.session);
         let told = range.map_or(at, |range| range.next);
         self.leave_tail(key, log);
