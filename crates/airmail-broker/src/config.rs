@@ -52,9 +52,8 @@ pub struct ShardConfig {
     pub matching_units: u32,
     /// Places of records that filters match, each for one filter, which are found before they are handed over. Default 2^20.
     pub matching_found: usize,
-    /// Bytes of a log that may wait to be held against filters. Beyond it what comes is left to the storage, and
-    /// read from there when there is room.
-    /// Default 4 MiB.
+    /// Bytes of a log that may wait to be held against filters. Beyond it what comes is left to the storage, and read from
+    /// there when there is room. Default 4 MiB.
     pub matching_bytes: usize,
     /// Subscriptions that a live delivery names as those that its messages are for, at most, unless it has a single message.
     /// Default 2^16.

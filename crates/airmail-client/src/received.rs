@@ -374,7 +374,7 @@ impl MessageBatch {
 
     /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of
     /// the [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did. Those of a
-    /// a selection of topics have no such place: [`Record::topic_name`] says it.
+    /// selection of topics have no such place: [`Record::topic_name`] says it.
     pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
         self.iter().map(|(sequence, record)| {
             let owner = self.received.owner(record.topic);

@@ -5,8 +5,9 @@
 //! do not name the axis. Absent has the latter alone. A record picks one line of each axis, and what is in all of
 //! them is left.
 //!
-//! Rows come in blocks of 512, whose lines are a cache line each ([`line_store`](crate::line_store)). Above them a summary has a bit for each block
-//! in which a line has any: where the rows of a block lie near each other, the summaries pass over it.
+//! Rows come in blocks of 512, whose lines are a cache line each ([`line_store`](crate::line_store)). Above them a
+//! summary has a bit for each block in which a line has any: where the rows of a block lie near each other, the
+//! summaries pass over it.
 //!
 //! Invariants: the bit of a free row is 0 in every line; a summary's bit is 1 just where the block's line is not
 //! 0; a line's count is the number of its bits in all blocks.

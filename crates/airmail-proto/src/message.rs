@@ -160,7 +160,8 @@ pub fn position_of(
 }
 
 /// The messages of a batch whose numbers lie in `covers`, and that `wanted` takes by their place in the batch, topic
-/// and number; it names the subscriptions that each is for, or none where that is not to be told. `aside` says for a topic where the other lane's log goes on, as far as it has been told.
+/// and number; it names the subscriptions that each is for, or none where that is not to be told. `aside` says for a
+/// topic where the other lane's log goes on, as far as it has been told.
 pub fn stored_messages(
     batch: &Batch,
     placed: &Placed,

@@ -141,10 +141,8 @@ impl Gateway {
         for log in self.live_parts(sub) {
             let tail = &self.logs[log].tail;
             if tail.turns.is_under_way() {
-                let from = tail.told_to(Pace::InTurns);
-                let range = tail.of(Pace::InTurns).ranges.get(&self.subs[sub].session);
-                let at = range.map_or(from, |range| range.next.max(from));
-                self.detach(sub, log, at, out);
+                let next = tail.of(Pace::InTurns).next;
+                self.detach(sub, log, next, out);
             }
         }
         let place = self.subs[sub].scope().filtered_place();

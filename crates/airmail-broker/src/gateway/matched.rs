@@ -77,8 +77,30 @@ pub(super) struct Recipient {
     pub(super) generation: Generation,
     /// The filter that it had.
     pub(super) filter: FilterKey,
-    /// Places of the records that are for it.
+    /// Places of the records that are for it, ascending. Whoever has the same filter has the same list.
     pub(super) places: Arc<[u16]>,
+    /// Number of them that it has been given.
+    pub(super) given: u16,
+}
+
+impl Recipient {
+    /// Places of the records that it is still to be given.
+    pub(super) fn left(&self) -> &[u16] {
+        &self.places[usize::from(self.given)..]
+    }
+
+    /// Those of them before a place.
+    pub(super) fn before(&self, cut: u16) -> &[u16] {
+        let left = self.left();
+        &left[..left.partition_point(|place| *place < cut)]
+    }
+
+    /// It has been given those before a place; tells whether there are more.
+    pub(super) fn give(&mut self, cut: u16) -> bool {
+        let given = self.places.partition_point(|place| *place < cut);
+        self.given = u16::try_from(given).unwrap_or(u16::MAX);
+        given < self.places.len()
+    }
 }
 
 /// Subscriptions of one session.
@@ -106,6 +128,15 @@ impl Recipients {
             self.list.push((session, OfSession::new()));
         }
         self.list[place as usize].1.push(recipient);
+    }
+
+    /// Puts back what is left for a session that was taken out.
+    pub(super) fn put_back(&mut self, session: SessionKey, rest: OfSession) {
+        if !rest.is_empty() {
+            let place = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+            self.by_session.insert(session, place);
+            self.list.push((session, rest));
+        }
     }
 
     /// Takes out a session.
@@ -151,6 +182,7 @@ mod tests {
                     generation: Generation(1),
                     filter: FilterKey::default(),
                     places,
+                    given: 0,
                 };
                 recipients.put(SessionKey::new(filter), recipient);
             }

@@ -166,6 +166,7 @@ impl Gateway {
                 generation: of.generation,
                 filter,
                 places: Arc::clone(places),
+                given: 0,
             };
             recipients.put(of.session, recipient);
         };

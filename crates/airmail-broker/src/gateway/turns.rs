@@ -237,16 +237,17 @@ impl Gateway {
                 return;
             };
             let there = self.there(session, those, (key, end));
-            self.live.work.spend(DELIVERY_UNITS);
-            let of_piece = (session, from, end);
+            let subscriptions = u32::try_from(there.len()).unwrap_or(u32::MAX);
+            self.live
+                .work
+                .spend(subscriptions.saturating_add(DELIVERY_UNITS));
             if there.is_empty() {
                 // Input: those who were found have left since.
             } else if self.sessions[session].matches() {
-                for rest in self.give_named(of_piece, &mut fanout, there, out) {
-                    recipients.put(session, rest);
-                }
+                let rest = self.give_named((session, end), &mut fanout, there, out);
+                recipients.put_back(session, rest);
             } else {
-                self.give_matched(of_piece, &mut fanout, &there, out);
+                self.give_matched((session, end), &mut fanout, &there, out);
             }
         }
     }
@@ -279,14 +280,14 @@ impl Gateway {
     /// Gives a session its part of a piece, or detaches those whom it concerns.
     fn give_matched(
         &mut self,
-        (session, from, end): (SessionKey, Sequence, Sequence),
+        (session, end): (SessionKey, Sequence),
         fanout: &mut Fanout<'_>,
         those: &[Recipient],
         out: &mut GatewayEffects,
     ) {
         if !self.may_deliver(session) {
             for of in those {
-                self.detach(of.sub, fanout.log, from, out);
+                self.detach(of.sub, fanout.log, end, out);
             }
             return;
         }

@@ -21,13 +21,12 @@ impl Gateway {
     /// There is no room for what comes after `next`: it is read when there is.
     pub(super) fn leave_to_storage(&mut self, key: LogKey, next: Sequence) {
         self.stats.matching_overruns += 1;
-        let ticket = None;
         #[cfg(feature = "sabotage")]
         let next = match self.config.bug {
             Some(crate::sabotage::Bug::TurnsOffByOne) => next.plus(1),
             _ => next,
         };
-        self.logs[key].tail.turns.source = Source::Storage { next, ticket };
+        self.logs[key].tail.turns.source = Source::Storage { next, ticket: None };
     }
 
     /// Has what was left to the storage read, if there is room; or goes on with the tail, if nothing is left there any more.
@@ -74,14 +73,9 @@ impl Gateway {
     /// The tower reads for turns no more.
     pub(super) fn stop_reading_for_turns(&mut self, key: LogKey, out: &mut GatewayEffects) {
         let turns = &mut self.logs[key].tail.turns;
-        if let Source::Storage { next, ticket } = turns.source
-            && let Some(ticket) = ticket
+        if let Source::Storage { ticket, .. } = &mut turns.source
+            && let Some(ticket) = ticket.take()
         {
-            let ticket_now = None;
-            turns.source = Source::Storage {
-                next,
-                ticket: ticket_now,
-            };
             let behind = BehindKey::of_turns(key);
             let member = MemberId { behind, ticket };
             out.tell(ToTower::Leave { member });
@@ -102,13 +96,7 @@ impl Gateway {
         let logs = self.logs.keys();
         let is_reading = |key: &LogKey| {
             let source = self.logs[*key].tail.turns.source;
-            matches!(
-                source,
-                Source::Storage {
-                    ticket: Some(_),
-                    ..
-                }
-            )
+            matches!(source, Source::Storage { ticket, .. } if ticket.is_some())
         };
         logs.filter(is_reading).count() as u64
     }
@@ -188,8 +176,7 @@ impl Gateway {
             return;
         };
         let next = to.max(*next);
-        let ticket = None;
-        self.logs[key].tail.turns.source = Source::Storage { next, ticket };
+        self.logs[key].tail.turns.source = Source::Storage { next, ticket: None };
         self.read_for_turns(key, out);
     }
 }

@@ -10,6 +10,7 @@ use crate::core::{
     Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
 };
 use crate::named_topic::NamedTopic;
+use crate::received::BatchCursor;
 use airmail_model::frame::{Reply, Welcome};
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId};
 use std::collections::VecDeque;
@@ -95,6 +96,16 @@ impl ConnectedCore {
             let waited = self.shared.mono().since(begun);
             Err(said.unwrap_or_else(silent).waited(waited))
         })
+    }
+
+    /// Counts what the user has read as consumed: the rest of the batch that was being read, and those that were given as a
+    /// whole, of this cost.
+    pub(super) fn consumed(&mut self, reading: &mut Option<BatchCursor>, given: &mut u32) {
+        let read = reading.take().map_or(0, |read| read.cost());
+        let cost = read + std::mem::take(given);
+        if cost > 0 {
+            self.core.consumed(cost);
+        }
     }
 
     /// Waits for one event of the stream, and applies it together with those that have come by

@@ -206,11 +206,7 @@ impl SubscriptionDriver {
         if let Some((topic, expired)) = self.expired.pop_front() {
             return Ok(Available::Expired(topic, expired));
         }
-        let read = self.reading.take().map_or(0, |read| read.cost());
-        let given = std::mem::take(&mut self.given);
-        if read > 0 || given > 0 {
-            self.connected.core.consumed(read + given);
-        }
+        self.connected.consumed(&mut self.reading, &mut self.given);
         loop {
             while let Some((key, event)) = self.connected.events.pop_front() {
                 match event {

@@ -293,11 +293,7 @@ impl SubscriptionSet {
     /// Waits until there is something at hand; `false`: there is nothing more, now or later. What was given before counts as
     /// consumed.
     async fn wait(&mut self) -> Result<bool, Error> {
-        let read = self.reading.take().map_or(0, |read| read.cost());
-        let given = std::mem::take(&mut self.given);
-        if read > 0 || given > 0 {
-            self.connected.core.consumed(read + given);
-        }
+        self.connected.consumed(&mut self.reading, &mut self.given);
         loop {
             while let Some((key, event)) = self.connected.events.pop_front() {
                 if self.apply(key, event) {

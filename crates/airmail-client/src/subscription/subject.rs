@@ -109,16 +109,18 @@ impl Subject {
             Subject::Selection(Selection {
                 selector, start, ..
             }) => {
-                let places = (0u16..).zip(map.logs(Lane::Normal));
-                let specs = places.map(|(place, _)| {
-                    let selected = Wanted::Selected {
-                        log: Some(place),
-                        selector: Arc::clone(selector),
-                    };
-                    spec(selected, start)
-                });
-                Ok(specs.collect())
+                let wanted = selected(map, selector);
+                Ok(wanted.map(|wanted| spec(wanted, start)).collect())
             }
         }
     }
+}
+
+/// Lists what a selection's subscriptions want: one in each log of the namespace.
+pub(super) fn selected(map: &LogMap, selector: &Arc<Selector>) -> impl Iterator<Item = Wanted> {
+    let places = (0u16..).zip(map.logs(Lane::Normal));
+    places.map(|(place, _)| Wanted::Selected {
+        log: Some(place),
+        selector: Arc::clone(selector),
+    })
 }

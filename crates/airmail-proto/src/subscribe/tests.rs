@@ -7,7 +7,8 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::verdict::ClockReading;
 use airmail_model::{
-    BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message, Mono, TopicName,
+    Batch, BatchEncoder, Checked, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message, Mono,
+    TopicName,
 };
 use prost::Message as _;
 
@@ -110,23 +111,30 @@ fn every_state_survives() {
     }
 }
 
+/// A batch of so many messages to one topic, with this payload.
+fn batch_of(messages: usize, payload: &[u8]) -> Checked<Batch> {
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    let message = Message::new(topic, payload.to_vec());
+    let mut encoder = BatchEncoder::new(LOG.namespace);
+    for _ in 0..messages {
+        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    }
+    encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    })
+}
+
 #[test]
 fn a_head_and_the_batch_behind_it_are_the_delivery() {
-    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
     let channels = [
         Channel::Live,
         Channel::Detached(SubscriptionId(1), Generation(9)),
     ];
     for payload_bytes in [0, 1, 100, 20_000] {
-        let mut encoder = BatchEncoder::new(LOG.namespace);
-        let message = Message::new(topic.clone(), vec![7; payload_bytes]);
-        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-        let body = Delivered::Whole(encoder.finish(&BatchTarget {
-            log: LOG,
-            epoch: MapEpoch(1),
-            producer: None,
-            producer_time: 0,
-        }));
+        let body = Delivered::Whole(batch_of(1, &vec![7; payload_bytes]));
         let ids = [1, 1 << 20].map(SubscriptionId).to_vec();
         let matches = Some(Arc::new(Matches::new(&[2], ids).unwrap()));
         let kinds = channels.into_iter().zip([matches, None]);
@@ -160,16 +168,7 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
 
 #[test]
 fn a_delivery_is_refused_that_has_payloads_where_none_were_asked_for_and_the_other_way_round() {
-    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
-    let mut encoder = BatchEncoder::new(LOG.namespace);
-    let message = Message::new(topic, "payload");
-    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    let batch = encoder.finish(&BatchTarget {
-        log: LOG,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    });
+    let batch = batch_of(1, b"payload");
     let headers = Delivered::Slice(batch.headers_of(&[0]).unwrap());
     let wire = |body| {
         delivery_to_proto(&Delivery {
@@ -231,18 +230,7 @@ fn word_of_what_has_expired_survives_and_names_something() {
 
 #[test]
 fn whom_messages_are_for_survives_and_what_does_not_add_up_is_refused() {
-    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
-    let mut encoder = BatchEncoder::new(LOG.namespace);
-    for _ in 0..3 {
-        let message = Message::new(topic.clone(), "payload");
-        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    }
-    let batch = encoder.finish(&BatchTarget {
-        log: LOG,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    });
+    let batch = batch_of(3, b"payload");
     let wire = |counts: &[u32], all: &[u32]| v1::Delivery {
         log: Some(crate::message::log_to_proto(LOG)),
         body: Some(v1::delivery::Body::Batch(batch.bytes().clone())),

@@ -1,12 +1,13 @@
 //! Members of a set: what each is for, how it stands at the node, and which changes of its filter are under way.
 
+use super::super::subject::selected;
 use crate::core::{SubscriptionKey, SubscriptionSpec};
 use crate::named_topic::{AskedTopics, NamedTopic, topic_name};
 use airmail_model::filter::Filter;
 use airmail_model::frame::{Places, Start, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::selector::Selector;
-use airmail_model::{Error, Lane, LogMap};
+use airmail_model::{Error, LogMap};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -172,14 +173,7 @@ impl Member {
             Topics::One(named) => {
                 vec![Wanted::Topic(topic_name(&named.topic)?.hash(map.namespace))]
             }
-            Topics::Selected(selector) => {
-                let selected = |place| Wanted::Selected {
-                    log: Some(place),
-                    selector: Arc::clone(selector),
-                };
-                let places = (0u16..).zip(map.logs(Lane::Normal));
-                places.map(|(place, _)| selected(place)).collect()
-            }
+            Topics::Selected(selector) => selected(map, selector).collect(),
         };
         let parts = wanted.into_iter().map(|wanted| PartOfMember {
             key: add(spec(wanted)),
@@ -224,12 +218,7 @@ impl Member {
             Ok(places) => change.places.extend(places),
             Err(error) => change.refused = change.refused.take().or(Some(error)),
         }
-        let is_last = self.changes.front().is_some_and(|change| change.left == 0);
-        let change = if is_last {
-            self.changes.pop_front()?
-        } else {
-            return None;
-        };
+        let change = self.changes.pop_front_if(|change| change.left == 0)?;
         self.answered += 1;
         match change.refused {
             None => {
@@ -242,9 +231,72 @@ impl Member {
             }
             Some(_) if change.is_quiet => Some(ChangeOutcome::Quiet),
             Some(error) => {
-                let back = (self.parts.len() > 1).then(|| Arc::clone(&self.filter));
+                // The next one that was asked for is in all logs as it is.
+                let is_divided = self.parts.len() > 1 && self.changes.is_empty();
+                let back = is_divided.then(|| Arc::clone(&self.filter));
                 Some(ChangeOutcome::Unchanged(error, back))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{Subscriber, SubscriberConfig};
+    use airmail_model::{ErrorCode, LogIndex, MapEpoch, NamespaceId};
+
+    fn filter(text: &str) -> Arc<Filter> {
+        Arc::new(Filter::parse(text).unwrap())
+    }
+
+    /// A member for all topics of two logs, and its subscriptions there.
+    fn divided() -> (Member, [SubscriptionKey; 2]) {
+        let mut core = Subscriber::new(SubscriberConfig::default()).matching();
+        let mut member = Member::new(SetMember::everything("a = 1"), &"default".into()).unwrap();
+        let map = LogMap::even(NamespaceId(1), MapEpoch(1), LogIndex(0), 2);
+        let begun = member.begin(&map, (false, false), |spec| core.add(spec));
+        begun.unwrap();
+        let keys: Vec<SubscriptionKey> = member.keys().collect();
+        (member, keys.try_into().unwrap())
+    }
+
+    fn refusal() -> Error {
+        Error::new(ErrorCode::FilterTooComplex)
+    }
+
+    #[test]
+    fn a_change_that_a_part_refuses_is_taken_back_in_the_others() {
+        let (mut member, [one, other]) = divided();
+        member.change(filter("a = 2"), false);
+        assert_eq!(member.change_answered(one, Ok(Places::new())), None);
+        let outcome = member.change_answered(other, Err(refusal()));
+        let back = Some(filter("a = 1"));
+        assert_eq!(outcome, Some(ChangeOutcome::Unchanged(refusal(), back)));
+        member.change(filter("a = 1"), true);
+        assert_eq!(member.change_answered(other, Ok(Places::new())), None);
+        let outcome = member.change_answered(one, Ok(Places::new()));
+        assert_eq!(outcome, Some(ChangeOutcome::Quiet));
+    }
+
+    #[test]
+    fn a_change_that_a_part_refuses_is_not_taken_back_where_another_one_follows() {
+        let (mut member, [one, other]) = divided();
+        member.change(filter("a = 2"), false);
+        member.change(filter("a = 3"), false);
+        // One is ahead of the other.
+        for _ in 0..2 {
+            assert_eq!(member.change_answered(one, Ok(Places::new())), None);
+        }
+        let outcome = member.change_answered(other, Err(refusal()));
+        assert_eq!(outcome, Some(ChangeOutcome::Unchanged(refusal(), None)));
+        let outcome = member.change_answered(other, Ok(Places::new()));
+        assert_eq!(outcome, Some(ChangeOutcome::Changed(Vec::new())));
+        // What is in force now is what a later refusal goes back to.
+        member.change(filter("a = 4"), false);
+        assert_eq!(member.change_answered(one, Ok(Places::new())), None);
+        let outcome = member.change_answered(other, Err(refusal()));
+        let back = Some(filter("a = 3"));
+        assert_eq!(outcome, Some(ChangeOutcome::Unchanged(refusal(), back)));
     }
 }
