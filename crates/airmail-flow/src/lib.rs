@@ -6,7 +6,8 @@
 //! answers each sample with a [`Decision`]: the bound from now on, and the [`Rule`] that gave it. A
 //! [`Semaphore`] admits no more than that bound. A [`Gate`] is the three together: a node has one
 //! for publishes, and a publisher of an experiment one of its own. For deliveries a node has
-//! [`Shares`]: the same bound, but without a queue behind a receiver that takes nothing.
+//! [`Shares`]: the same bound, but without a queue behind a receiver that takes nothing. Where messages of
+//! both lanes wait, [`LaneTurns`] says which lane goes next.
 //!
 //! ```text
 //!            enter                        leave, with the time it took
@@ -28,6 +29,7 @@
 mod decision;
 mod defaults;
 mod gate;
+mod lane_turns;
 mod limiter;
 mod line;
 mod meter;
@@ -40,6 +42,7 @@ mod shares;
 pub use decision::Decision;
 pub use defaults::{DELIVERY_LIMITER, PROMISE, PUBLISH_LIMITER};
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
+pub use lane_turns::{LaneTurns, NormalShare};
 pub use limiter::Limiter;
 pub use meter::{Meter, Sample, Window};
 pub use record::{RECENT_MAX, Reading};
