@@ -22,7 +22,7 @@ use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{Batch, Checked, Extent, LogId, MapEpoch, Synced, bug};
+use airmail_model::{Batch, Checked, Extent, Lane, LogId, MapEpoch, Synced, bug};
 use std::collections::BTreeSet;
 
 /// Whether a batch that is refused like this may have been stored before: all but one from beyond a hole.
@@ -186,11 +186,9 @@ impl Appending<'_> {
         if let Some(trouble) = self.faults.trouble() {
             return Some(trouble.refusal(retry_after));
         }
-        let room = self
-            .config
-            .pending_bytes
-            .saturating_sub(self.commits.bytes());
-        let busy = self.calls.is_closing() || (cost(batch) > room && self.commits.bytes() > 0);
+        let (waiting, lane) = (self.commits.lane_bytes(), batch.log().lane);
+        let room = waiting.has_room(lane, cost(batch), self.config.pending_bytes);
+        let busy = self.calls.is_closing() || !room;
         busy.then_some(Refusal::Busy { retry_after })
     }
 
@@ -218,7 +216,8 @@ impl Appending<'_> {
             batch: batch.clone(),
         });
         let bytes = cost(&batch);
-        let awaited = log.life.spec.durability.synced > Synced::Memory;
+        // What is to overtake others waits for the commits under way, and not for more to go along.
+        let awaited = log.life.spec.durability.synced > Synced::Memory || log.id.lane == Lane::High;
         self.logs.cached(Cached { slot, first, bytes });
         let undo = batch.producer().map(|stamp| {
             let sequence = stamp.sequence;

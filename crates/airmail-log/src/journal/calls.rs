@@ -3,10 +3,11 @@
 //! Calls wait only until the next step, or until the journal has opened; the bytes of the batches in them
 //! are bounded all the same.
 //!
-//! Invariant, held by [`Calls::check`]: while no call waits, `bytes` is 0.
+//! Invariant, held by [`Calls::check`]: while no call waits, `bytes` is 0, and no lane is refused.
 
+use super::lane_bytes::LaneBytes;
 use crate::contract::{Call, Tag};
-use airmail_model::LogId;
+use airmail_model::{Lane, LogId};
 use std::collections::VecDeque;
 
 /// A call that is taken up at the next step.
@@ -25,7 +26,9 @@ pub(super) enum Waiting {
 pub(super) struct Calls {
     waiting: VecDeque<Waiting>,
     /// Total size of the batches in the waiting calls, in bytes.
-    bytes: u64,
+    bytes: LaneBytes,
+    /// Whether a batch of a lane was refused since all were taken up.
+    refused: [bool; 2],
     closing: bool,
 }
 
@@ -35,7 +38,9 @@ impl Calls {
         let waiting = match call {
             Call::Append {
                 t, log, ref batch, ..
-            } if !self.admit(batch.bytes().len() as u64, bytes_max) => Waiting::Busy { t, log },
+            } if !self.admit(log.lane, batch.bytes().len() as u64, bytes_max) => {
+                Waiting::Busy { t, log }
+            }
             call => Waiting::Call(call),
         };
         self.waiting.push_back(waiting);
@@ -51,21 +56,23 @@ impl Calls {
         self.waiting.is_empty()
     }
 
-    /// Whether a batch of this size may wait, where `max` bytes may. Batches behind a refused one
-    /// are refused too, until all waiting calls were taken up: so a producer's retries keep their
+    /// Whether a batch of this lane and size may wait, where `max` bytes may. Batches of a lane behind a refused
+    /// one are refused too, until all waiting calls were taken up: so a producer's retries keep their
     /// order.
-    fn admit(&mut self, bytes: u64, max: u64) -> bool {
-        if self.bytes > 0 && self.bytes + bytes > max {
-            self.bytes = max.max(1);
+    fn admit(&mut self, lane: Lane, bytes: u64, max: u64) -> bool {
+        let refused = &mut self.refused[lane as usize];
+        *refused |= !self.bytes.has_room(lane, bytes, max);
+        if *refused {
             return false;
         }
-        self.bytes += bytes;
+        self.bytes.add(lane, bytes);
         true
     }
 
     /// All were taken up: there is room again.
     pub(super) fn taken_up(&mut self) {
-        self.bytes = 0;
+        self.bytes = LaneBytes::default();
+        self.refused = [false; 2];
     }
 
     /// A clean stop has begun.
@@ -81,8 +88,8 @@ impl Calls {
     /// Asserts the invariant of the module's documentation.
     pub(super) fn check(&self) {
         assert!(
-            self.bytes == 0 || !self.waiting.is_empty(),
-            "{} bytes wait in no call",
+            !self.waiting.is_empty() || (self.bytes.total() == 0 && self.refused == [false; 2]),
+            "{:?} bytes wait in no call",
             self.bytes
         );
     }

@@ -341,7 +341,7 @@ impl Checker {
     /// Counts batches that may not be durable: they are served all the same, once the journal has
     /// opened.
     fn pending(&mut self, journal: &Journal) {
-        for entry in journal.commits.waiting() {
+        for entry in journal.commits.waiting().iter() {
             let location = Location {
                 first: entry.first,
                 numbers: entry.numbers,

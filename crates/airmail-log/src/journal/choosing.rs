@@ -1,6 +1,6 @@
 //! Choice of the next commit's contents: which batches, to which segments, or commands.
 //!
-//! A commit takes waiting batches in order, as long as the segments of their classes have room; if
+//! A commit takes waiting batches, those of a lane in order, as long as the segments of their classes have room; if
 //! there is none, making room begins on the way. After a log has changed its class, its batches go
 //! to the new class's segments only once all those in the old one's are durable.
 
@@ -45,6 +45,8 @@ pub(super) enum Destination {
     Segment(SegmentId),
     /// It waits for a later commit.
     Later,
+    /// It waits, and all of its lane behind it, for commands that go first.
+    BehindCommands,
     /// It waits, and all behind it: the commit has enough.
     Full,
     /// It goes nowhere: its log is gone.
@@ -99,9 +101,11 @@ impl Choosing<'_> {
     /// Chooses where the next batch goes. To be asked of one after the other, until the commit is full.
     pub(super) fn destination(&mut self, entry: &Entry) -> Destination {
         let bytes = cost(&entry.batch);
-        let too_many = self.taken > 0 && self.taken + bytes > self.making.config.commit_bytes;
-        if too_many || (self.only_copies && !entry.copy) {
+        if self.taken > 0 && self.taken + bytes > self.making.config.commit_bytes {
             return Destination::Full;
+        }
+        if self.only_copies && !entry.copy {
+            return Destination::BehindCommands;
         }
         let Some(log) = self.logs.get(entry.slot) else {
             bug!("slot {} has a batch that waits and no log", entry.slot);

@@ -42,15 +42,14 @@ impl Journal {
         if !self.commits.are_idle() {
             if let Some(segment) = self.segment_to_follow() {
                 let entries = self.commits.take_waiting();
-                let part = self.write_batches(segment, entries.into(), true);
+                let part = self.write_batches(segment, entries, true);
                 self.begun(part.into_iter().collect());
             }
             return;
         }
         // Batches that were already acknowledged but whose segment failed are written again before
         // that segment is sealed, if there is room.
-        let copies = self.commits.waiting().front();
-        let copies = copies.is_some_and(|entry| entry.copy);
+        let copies = self.commits.waiting().begins_with_a_copy();
         let commands = !self.commands.are_held_back() && !self.commands.is_empty();
         if commands && !copies {
             return self.commit_commands();
@@ -67,15 +66,24 @@ impl Journal {
         self.begun(parts);
     }
 
-    /// Takes the next commit's batches: by segment, in order. A segment without any is to be synced.
+    /// Takes the next commit's batches: by segment, the lanes by turns, each in order. A segment without any is to be
+    /// synced.
     fn take_batches(&mut self) -> BTreeMap<SegmentId, Vec<Entry>> {
         let (mut choosing, commits) = self.choosing();
         let mut parts: BTreeMap<SegmentId, Vec<Entry>> = BTreeMap::new();
         let mut kept = Vec::new();
-        while let Some(entry) = commits.next() {
+        let mut open = [true; 2];
+        while let Some(entry) = commits.next(open) {
             match choosing.destination(&entry) {
-                Destination::Segment(segment) => parts.entry(segment).or_default().push(entry),
+                Destination::Segment(segment) => {
+                    commits.took(&entry, open);
+                    parts.entry(segment).or_default().push(entry);
+                }
                 Destination::Later => kept.push(entry),
+                Destination::BehindCommands => {
+                    open[entry.lane() as usize] = false;
+                    kept.push(entry);
+                }
                 Destination::Full => {
                     kept.push(entry);
                     break;

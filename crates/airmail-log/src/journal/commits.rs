@@ -1,21 +1,23 @@
 //! Batches that wait to be stored, and the writes that are under way.
 //!
-//! A batch with its numbers waits here until a commit takes it. Commits end in the order in which they
+//! A batch with its numbers waits here until a commit takes it, in the queue of its lane
+//! ([`lane_queue`](super::lane_queue)). Commits end in the order in which they
 //! began; more than one is under way only where each follows the one before it to the same segment
 //! ([`follow`](super::follow)).
 //!
 //! Invariants, held by [`Commits::check`]:
-//! - `bytes` is the total size of the waiting batches.
 //! - A commit is of commands or of batches, never both; commands go alone, and to one segment.
 //! - While more than one commit is under way, all are of batches and go to one segment, in order.
 //! - All of a log's batches in a commit go to one segment.
 //! - A commit that waits for a segment's end to be noted has a part that waits for it.
 
-use super::append::cost;
 use super::commands::Command;
 use super::entry::Entry;
 use super::follow::COMMITS_MAX;
 use super::id::{FileOffset, SegmentId, Slot};
+use super::lane_bytes::LaneBytes;
+use super::lane_queue::LaneQueue;
+use airmail_flow::NormalShare;
 use airmail_model::Mono;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -79,9 +81,7 @@ struct Gathering {
 /// Batches to be stored and commits under way. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    waiting: VecDeque<Entry>,
-    /// Total size of the waiting batches in their segments, in bytes.
-    bytes: u64,
+    waiting: LaneQueue,
     gathering: Gathering,
     /// Commits under way, in the order in which they began.
     under_way: VecDeque<Commit>,
@@ -89,10 +89,17 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// A batch waits behind those that do.
+    /// None waits, and no write is under way; lane normal has this share.
+    pub(super) fn new(share: NormalShare) -> Commits {
+        Commits {
+            waiting: LaneQueue::new(share),
+            ..Commits::default()
+        }
+    }
+
+    /// A batch waits behind those of its lane that do.
     pub(super) fn add(&mut self, entry: Entry) {
-        self.bytes += cost(&entry.batch);
-        self.waiting.push_back(entry);
+        self.waiting.add(entry);
     }
 
     /// A batch that was just accepted waits; `awaited` if somebody waits for it to be stored.
@@ -102,42 +109,44 @@ impl Commits {
         self.add(entry);
     }
 
-    /// Batches wait before all that do, in their order.
+    /// Batches wait before all of their lane that do, in their order.
     pub(super) fn put_back(&mut self, entries: Vec<Entry>) {
-        for entry in entries.into_iter().rev() {
-            self.bytes += cost(&entry.batch);
-            self.waiting.push_front(entry);
-        }
+        self.waiting.put_back(entries);
     }
 
-    /// The next batch, which waits no more.
-    pub(super) fn next(&mut self) -> Option<Entry> {
-        let entry = self.waiting.pop_front()?;
-        self.bytes -= cost(&entry.batch);
-        Some(entry)
+    /// The next batch of the `open` lanes, which waits no more.
+    pub(super) fn next(&mut self, open: [bool; 2]) -> Option<Entry> {
+        self.waiting.next(open)
     }
 
-    /// All batches that wait; none does any more.
-    pub(super) fn take_waiting(&mut self) -> VecDeque<Entry> {
-        self.bytes = 0;
-        std::mem::take(&mut self.waiting)
+    /// A batch that was the next one of the `open` lanes goes.
+    pub(super) fn took(&mut self, entry: &Entry, open: [bool; 2]) {
+        self.waiting.took(entry, open);
+    }
+
+    /// All batches that wait, lane high first; none does any more.
+    pub(super) fn take_waiting(&mut self) -> Vec<Entry> {
+        self.waiting.take_all()
     }
 
     /// Forgets the waiting batches of a deleted log.
     pub(super) fn forget_log(&mut self, slot: Slot) {
-        let gone = self.waiting.iter().filter(|entry| entry.slot == slot);
-        self.bytes -= gone.map(|entry| cost(&entry.batch)).sum::<u64>();
-        self.waiting.retain(|entry| entry.slot != slot);
+        self.waiting.forget_log(slot);
     }
 
-    /// The batches that wait, in order.
-    pub(super) fn waiting(&self) -> &VecDeque<Entry> {
+    /// The batches that wait.
+    pub(super) fn waiting(&self) -> &LaneQueue {
         &self.waiting
     }
 
     /// Total size of the waiting batches in their segments, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.lane_bytes().total()
+    }
+
+    /// The same by lane.
+    pub(super) fn lane_bytes(&self) -> LaneBytes {
+        self.waiting.bytes()
     }
 
     /// Time since when batches wait for which nobody waits.
@@ -232,13 +241,7 @@ impl Commits {
 
     /// Asserts the invariants of the module's documentation.
     pub(super) fn check(&self) {
-        let sum: u64 = self.waiting.iter().map(|entry| cost(&entry.batch)).sum();
-        assert_eq!(
-            self.bytes,
-            sum,
-            "the bytes of {} batches that wait",
-            self.waiting.len()
-        );
+        self.waiting.check();
         assert!(
             self.under_way.len() <= COMMITS_MAX,
             "{} commits are under way",

@@ -2,6 +2,7 @@
 
 use super::format::{META_CLASS, SYSTEM_CLASS};
 use super::id::{ClassId, FileOffset, Slot};
+use airmail_flow::NormalShare;
 use airmail_model::random::nth;
 use airmail_model::{Incarnation, Limits, NodeId, Synced};
 use std::time::Duration;
@@ -45,15 +46,18 @@ pub struct JournalConfig {
     pub checkpoint_bytes: u64,
     /// Largest commit, in bytes (one batch alone may be larger). Default 4 MiB.
     pub commit_bytes: u64,
-    /// Longest time that batches for which no publisher waits (of logs of durability `memory`)
+    /// Longest time that batches for which no publisher waits (of logs of durability `memory` and lane `normal`)
     /// gather before a commit takes them; if there is anything else to do in its last quarter, they
     /// go then. Default 20 ms.
     pub gather_time: Duration,
     /// Total size of the batches that may gather in this way, in bytes. Default 256 KiB.
     pub gather_bytes: u64,
-    /// Total size of the batches that may wait to be stored, in bytes; more is refused as `Busy`.
-    /// Default 64 MiB.
+    /// Total size of the batches that may wait to be stored, in bytes; more is refused as `Busy`. Lane `high` may
+    /// use an eighth more, on top. Default 64 MiB.
     pub pending_bytes: u64,
+    /// Share of the bytes that lane `normal` gets in commits and of readers' turns while lane `high` waits too.
+    /// Default 1/4.
+    pub normal_share: NormalShare,
     /// Written but not synced bytes (logs of durability `os` or `memory`) that cause a sync.
     /// 0: every write is synced. Default 4 MiB.
     pub unsynced_bytes: u64,
@@ -117,6 +121,7 @@ impl Default for JournalConfig {
             gather_time: Duration::from_millis(20),
             gather_bytes: 256 << 10,
             pending_bytes: 64 << 20,
+            normal_share: NormalShare::DEFAULT,
             unsynced_bytes: 4 << 20,
             unsynced_time: Duration::from_secs(1),
             cache_bytes: 16 << 20,

@@ -4,7 +4,7 @@ use super::format::Envelope;
 use super::id::{FileOffset, Slot};
 use super::producers::Undo;
 use airmail_model::batch::ProducerStamp;
-use airmail_model::{AppendTime, Batch, Checked, Sequence};
+use airmail_model::{AppendTime, Batch, Checked, Lane, Sequence};
 
 /// A batch with its numbers, on its way to the disk.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ impl Entry {
     pub(super) fn envelope(&self) -> Envelope {
         let length = self.batch.bytes().len() as u32;
         Envelope::of_batch(self.slot, self.first, self.numbers, self.time, length)
+    }
+
+    /// The lane of its log.
+    pub(super) fn lane(&self) -> Lane {
+        self.batch.log().lane
     }
 
     /// The number after its last.

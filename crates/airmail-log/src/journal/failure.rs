@@ -237,7 +237,7 @@ impl Failing<'_> {
         let reason = trouble.refusal(self.config.probe_interval);
         self.faults.will_say(reason);
         let waiting = self.commits.take_waiting();
-        self.take_back(waiting.into());
+        self.take_back(waiting);
     }
 
     /// Handles a disk that takes no commands: waiting calls are refused, and it is tried again later.

@@ -59,6 +59,8 @@ pub mod index;
 mod indexing;
 mod invariants;
 mod known;
+mod lane_bytes;
+mod lane_queue;
 mod life;
 mod log;
 mod logs;
@@ -164,7 +166,7 @@ impl Journal {
             logs: Logs::default(),
             producers: Producers::of(&config),
             segments: SegmentSet::new(now.mono),
-            commits: Commits::default(),
+            commits: Commits::new(config.normal_share),
             commands: Commands::default(),
             readers: Readers::default(),
             indexer: Indexer::default(),

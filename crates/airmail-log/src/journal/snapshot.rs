@@ -115,7 +115,7 @@ impl Snapshot<'_> {
             return Vec::new();
         }
         let unsynced = self.segments.iter().flat_map(Segment::unsynced);
-        let entries: Vec<_> = unsynced.chain(self.commits.waiting()).collect();
+        let entries: Vec<_> = unsynced.chain(self.commits.waiting().iter()).collect();
         let mut changed: BTreeMap<Key, Option<Producer>> = BTreeMap::new();
         for entry in entries.into_iter().rev() {
             let Some((stamp, undo)) = &entry.undo else {

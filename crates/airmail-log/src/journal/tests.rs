@@ -6,6 +6,7 @@ mod commands;
 mod copied;
 mod damaged;
 mod going_on;
+mod lanes;
 mod stops;
 mod torn;
 mod withheld;
@@ -264,16 +265,16 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
     }
     bench.out.clear();
     bench.append(0, 3);
-    assert_eq!(bench.storage.journal.commits.waiting().len(), 3);
+    assert_eq!(bench.storage.journal.commits.waiting().iter().count(), 3);
     for _ in 0..20 {
         bench.poll();
     }
-    assert_eq!(bench.storage.journal.commits.waiting().len(), 0);
+    assert_eq!(bench.storage.journal.commits.waiting().iter().count(), 0);
     bench.ask_to_open(1, LOG, weak(Durability::FSYNC));
     bench.poll();
     bench.out.clear();
     bench.append(3, 1);
-    assert_eq!(bench.storage.journal.commits.waiting().len(), 0);
+    assert_eq!(bench.storage.journal.commits.waiting().iter().count(), 0);
 }
 
 #[test]
