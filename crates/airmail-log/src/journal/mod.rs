@@ -74,6 +74,7 @@ mod places;
 mod placing;
 mod producers;
 mod read;
+mod reader_turns;
 mod readers;
 mod rebuilding;
 mod recent_runs;
@@ -168,7 +169,7 @@ impl Journal {
             segments: SegmentSet::new(now.mono),
             commits: Commits::new(config.normal_share),
             commands: Commands::default(),
-            readers: Readers::default(),
+            readers: Readers::new(config.normal_share),
             indexer: Indexer::default(),
             checkpointer: Checkpointer::default(),
             ends: EndsFile::default(),

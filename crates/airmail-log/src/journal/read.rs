@@ -12,6 +12,7 @@ use super::indexing::Indexer;
 use super::log::LogState;
 use super::logs::Logs;
 use super::lookup::Lookup;
+use super::reader_turns::Standing;
 use super::readers::Readers;
 use super::scan::Sound;
 use super::segment_set::SegmentSet;
@@ -21,7 +22,7 @@ use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{Extent, LogId, Sequence, TopicHash, bug};
+use airmail_model::{Extent, Lane, LogId, Sequence, TopicHash, bug};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -255,15 +256,37 @@ impl Journal {
     }
 }
 
+/// Where a reader stands among those that have a turn.
+fn standing(logs: &Logs, reader: &Reader) -> Standing {
+    let Some(log) = logs.get(reader.slot) else {
+        // Input: a log that was deleted while it was read: its reader has only to be told.
+        return Standing {
+            at_tail: true,
+            lane: Lane::Normal,
+        };
+    };
+    let nothing_behind = reader.next >= log.numbers.visible;
+    Standing {
+        at_tail: nothing_behind || log.in_memory(reader.next).is_some(),
+        lane: log.id.lane,
+    }
+}
+
 impl Reading<'_> {
     /// Gives every reader that can go on its turn.
     pub(super) fn run_readers(&mut self) {
-        for r in self.readers.take_runnable() {
+        let logs = &*self.logs;
+        self.readers.begin_turns(|reader| standing(logs, reader));
+        while let Some((r, standing)) = self.readers.next_turn() {
             let Some(mut reader) = self.readers.take(r) else {
-                // Input: a reader that has ended since something woke it.
+                bug!("{r:?} has a turn, and is gone");
                 continue;
             };
-            match self.turn(&mut reader) {
+            let before = reader.credit;
+            let turn = self.turn(&mut reader);
+            let bytes = before.saturating_sub(reader.credit).unsigned_abs();
+            self.readers.had_turn(r, standing, bytes);
+            match turn {
                 Turn::Waits => {}
                 Turn::More => self.readers.wake(r),
                 Turn::Ended(why) => {

@@ -1,36 +1,56 @@
 //! The readers of a journal: those that can go on, and those that read from a file.
 //!
-//! Reads of segments are bounded: a reader beyond the bound waits in a queue for its turn. A reader
-//! that is gone may still be in the list of those that can go on, or in the queue: its entry is
+//! Those that can go on have their turns in the order of [`reader_turns`](super::reader_turns). Reads of
+//! segments are bounded: a reader beyond the bound waits in a queue for its turn to read, lane high before normal
+//! by the same rule; reads are about equal in size, so there one counts like another. Whose turn has come may read
+//! whoever goes on before: else those who read already would take each place that becomes free. A reader that is
+//! gone may still be in the list of those that can go on, or in the queue: its entry is
 //! skipped there.
 //!
 //! Invariants, held by [`Readers::check`]:
-//! - Never more reads are under way than the bound.
+//! - Never more reads are under way, and turns to read given, than the bound.
+//! - A reader that has a turn to read can go on.
 //! - Each reader is under its own id, and has accounted for all numbers before its next.
 
 use super::id::SegmentId;
 use super::id::Slot;
 use super::read::{Loaded, Reader};
+use super::reader_turns::{LaneLine, ReaderTurns, Standing};
 use super::recent_runs::RecentRuns;
 use super::table::Location;
 use crate::contract::ReaderId;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use airmail_flow::NormalShare;
+use airmail_model::Lane;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All readers. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     all: BTreeMap<ReaderId, Reader>,
     runnable: BTreeSet<ReaderId>,
+    /// Those that have a turn in this step.
+    turns: ReaderTurns,
     /// Reads of segments under way.
     reads: usize,
     /// Bytes that were read.
     read_bytes: u64,
     runs: RecentRuns,
     /// Those that wait to read.
-    queue: VecDeque<ReaderId>,
+    queue: LaneLine,
+    /// Those whose turn to read has come.
+    may_read: BTreeSet<ReaderId>,
 }
 
 impl Readers {
+    /// No readers; lane normal has this share.
+    pub(super) fn new(share: NormalShare) -> Readers {
+        Readers {
+            turns: ReaderTurns::new(share),
+            queue: LaneLine::new(share),
+            ..Readers::default()
+        }
+    }
+
     /// Takes up a reader, which can go on at once.
     pub(super) fn start(&mut self, reader: Reader) {
         self.runnable.insert(reader.id);
@@ -79,23 +99,42 @@ impl Readers {
         !self.runnable.is_empty()
     }
 
-    /// Those that can go on; they are not named again before something wakes them.
-    pub(super) fn take_runnable(&mut self) -> BTreeSet<ReaderId> {
-        std::mem::take(&mut self.runnable)
+    /// Gives each that can go on a turn in this step, by its standing; they are not named again before something
+    /// wakes them.
+    pub(super) fn begin_turns(&mut self, standing: impl Fn(&Reader) -> Standing) {
+        for r in std::mem::take(&mut self.runnable) {
+            // One that is not there has ended since something woke it.
+            match self.all.get(&r) {
+                Some(reader) => self.turns.add(r, standing(reader)),
+                None => drop(self.may_read.remove(&r)),
+            }
+        }
     }
 
-    /// Whether one more read may begin where `max` may be under way.
-    pub(super) fn may_read(&self, max: usize) -> bool {
-        self.reads < max
+    /// The next whose turn it is, with its standing.
+    pub(super) fn next_turn(&mut self) -> Option<(ReaderId, Standing)> {
+        self.turns.next()
     }
 
-    /// A reader waits for its turn to read.
-    pub(super) fn queue(&mut self, r: ReaderId) {
-        self.queue.push_back(r);
+    /// One has had its turn, and so many bytes in it.
+    pub(super) fn had_turn(&mut self, r: ReaderId, standing: Standing, bytes: u64) {
+        self.turns.took(standing, bytes);
+        self.may_read.remove(&r);
     }
 
-    /// A read has begun.
-    pub(super) fn read_begun(&mut self) {
+    /// Whether a reader may begin one more read where `max` may be under way.
+    pub(super) fn may_read(&self, r: ReaderId, max: usize) -> bool {
+        self.may_read.contains(&r) || self.reads + self.may_read.len() < max
+    }
+
+    /// A reader of a log of this lane waits for its turn to read.
+    pub(super) fn queue(&mut self, r: ReaderId, lane: Lane) {
+        self.queue.add(r, lane);
+    }
+
+    /// A reader has begun a read.
+    pub(super) fn read_begun(&mut self, r: ReaderId) {
+        self.may_read.remove(&r);
         self.reads += 1;
     }
 
@@ -123,14 +162,16 @@ impl Readers {
     /// Gives the turn to readers that wait for a read, as many as may read. One that is gone, or that
     /// wants nothing any more, gives its turn to the next.
     pub(super) fn wake_reading(&mut self, max: usize) {
-        let mut free = max.saturating_sub(self.reads);
+        let mut free = max.saturating_sub(self.reads + self.may_read.len());
         while free > 0
-            && let Some(next) = self.queue.pop_front()
+            && let Some((next, lane)) = self.queue.next()
         {
             if let Some(reader) = self.all.get_mut(&next) {
                 reader.reading = false;
                 self.runnable.insert(next);
+                self.may_read.insert(next);
                 free -= 1;
+                self.queue.took(lane, 1);
             }
         }
     }
@@ -142,8 +183,16 @@ impl Readers {
 
     /// Asserts the invariants of the module's documentation, where `max` reads may be under way.
     pub(super) fn check(&self, max: usize) {
-        assert!(self.reads <= max, "{} reads of {max}", self.reads);
+        let reads = self.reads + self.may_read.len();
+        assert!(reads <= max, "{reads} reads of {max}");
+        assert!(
+            self.may_read.is_subset(&self.runnable),
+            "{:?} may read, and {:?} can go on",
+            self.may_read,
+            self.runnable
+        );
         self.runs.check();
+        self.turns.check();
         for (r, reader) in &self.all {
             assert_eq!(*r, reader.id, "a reader under another's id");
             reader.check();

@@ -12,7 +12,7 @@ use super::segment::Segment;
 use super::table::Location;
 use crate::contract::{Completion, GapWhy, ReaderId, Stored};
 use crate::files::FileOp;
-use airmail_model::{AppendTime, Batch, Checked, Extent, Sequence, bug};
+use airmail_model::{AppendTime, Batch, Checked, Extent, Lane, Sequence, bug};
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
@@ -160,7 +160,7 @@ impl Reading<'_> {
         if let Some((segment, location)) = behind
             && wanted
             && idle
-            && self.readers.may_read(self.config.reads_max)
+            && self.readers.may_read(reader.id, self.config.reads_max)
         {
             reader.ahead = self.found(reader, segment, &location);
             if reader.ahead.is_none() {
@@ -181,8 +181,13 @@ impl Reading<'_> {
     /// Has a run of the plan's batches read, from one of them on.
     fn ask(&mut self, reader: &mut Reader, segment: SegmentId, location: Location) {
         reader.reading = true;
-        if !self.readers.may_read(self.config.reads_max.max(1)) {
-            self.readers.queue(reader.id);
+        if !self
+            .readers
+            .may_read(reader.id, self.config.reads_max.max(1))
+        {
+            let log = self.logs.get(reader.slot);
+            let lane = log.map_or(Lane::Normal, |log| log.id.lane);
+            self.readers.queue(reader.id, lane);
             return;
         }
         let (mut end, mut records) = (location.end(), vec![0]);
@@ -210,7 +215,7 @@ impl Reading<'_> {
             reader.reading = false;
             return;
         };
-        self.readers.read_begun();
+        self.readers.read_begun(reader.id);
         let length = u32::try_from(end - location.offset).unwrap_or(u32::MAX);
         let op = FileOp::Read {
             name: from.name.clone(),

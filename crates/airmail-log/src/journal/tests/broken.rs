@@ -38,7 +38,7 @@ fn numbers_that_are_seen_before_they_are_given_are_found_at_the_next_step() {
 #[should_panic(expected = "reads of readers")]
 fn a_read_that_nobody_asked_for_is_found_at_the_next_step() {
     let mut bench = stored();
-    bench.storage.journal.readers.read_begun();
+    bench.storage.journal.readers.read_begun(ReaderId(1));
     bench.poll();
 }
 

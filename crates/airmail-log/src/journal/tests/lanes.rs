@@ -38,6 +38,15 @@ fn done(out: &[Completion]) -> Vec<u64> {
     tags.collect()
 }
 
+/// The readers that were given batches, in order.
+fn given(out: &[Completion]) -> Vec<u64> {
+    let readers = out.iter().filter_map(|completion| match completion {
+        Completion::Batch { r, .. } => Some(r.0),
+        _ => None,
+    });
+    readers.collect()
+}
+
 fn records_of(bench: &mut Bench, log: LogId) -> Vec<Sequence> {
     bench.out.clear();
     bench.read_all(9, log);
@@ -230,4 +239,97 @@ fn what_a_commit_leaves_goes_back_in_order_and_a_copy_is_found_in_either_lane() 
     assert_eq!(left, of_normal);
     assert!(queue.is_empty());
     queue.check();
+}
+
+#[test]
+fn at_the_tails_high_is_given_before_normal() {
+    let mut bench = both(LogSpec::default());
+    bench.read_all(1, LOG);
+    bench.read_all(2, HIGH);
+    bench.poll();
+    bench.out.clear();
+    bench.send(1, batch(1, "x"));
+    bench.send(100, batch_to(HIGH, 1, "x"));
+    bench.poll();
+    assert_eq!(given(&bench.out), [2, 1]);
+}
+
+/// A bench whose logs have 20 batches each on the disk; one more of normal is in memory.
+fn with_old() -> Bench {
+    let mut bench = both(LogSpec::default());
+    for n in 1..20 {
+        bench.send(n, batch(n, &"x".repeat(800)));
+        bench.send(100 + n, batch_to(HIGH, n, &"x".repeat(800)));
+        bench.poll();
+    }
+    let mut bench = Bench::open(bench.close(), 2);
+    bench.ask_to_open(2, HIGH, LogSpec::default());
+    bench.send(20, batch(20, "x"));
+    bench.poll();
+    bench.out.clear();
+    bench
+}
+
+#[test]
+fn who_reads_an_old_high_log_does_not_overtake_who_follows_a_live_normal_one() {
+    let mut bench = with_old();
+    bench.storage.submit(Call::Read {
+        r: ReaderId(5),
+        log: LOG,
+        from: Sequence(22),
+        scope: Box::default(),
+        credit: u32::MAX,
+    });
+    bench.poll();
+    bench.read_all(1, HIGH);
+    step(&mut bench);
+    bench.send(21, batch(21, "x"));
+    step(&mut bench);
+    // The read and the commit end in the same moment.
+    bench.poll();
+    let given = given(&bench.out);
+    assert_eq!((given[0], given.len()), (5, 21), "{given:?}");
+}
+
+#[test]
+fn of_those_behind_who_wait_to_read_high_reads_first() {
+    let mut bench = with_old();
+    bench.storage.journal.config.reads_max = 1;
+    bench.read_all(1, LOG);
+    bench.read_all(2, LOG);
+    step(&mut bench);
+    bench.read_all(3, HIGH);
+    for _ in 0..20 {
+        bench.poll();
+    }
+    let given = given(&bench.out);
+    let first = |r: u64| given.iter().position(|of| *of == r);
+    assert!(first(3).is_some() && first(3) < first(2), "{given:?}");
+    assert_eq!(given.len(), 62);
+}
+
+#[test]
+fn those_behind_in_high_do_not_keep_normal_from_reading() {
+    let mut bench = both(LogSpec::default());
+    let config = &mut bench.storage.journal.config;
+    // A batch is a read, its place is known without one, and nothing is in memory.
+    (config.read_bytes, config.block_bytes) = (1_000, 1 << 20);
+    (config.cache_bytes, config.run_cache_bytes, config.reads_max) = (0, 0, 1);
+    for n in 1..20 {
+        bench.send(n, batch(n, &"x".repeat(800)));
+        bench.send(100 + n, batch_to(HIGH, n, &"x".repeat(800)));
+        bench.poll();
+    }
+    bench.out.clear();
+    bench.read_all(1, HIGH);
+    bench.read_all(2, HIGH);
+    bench.read_all(3, LOG);
+    for _ in 0..20 {
+        bench.poll();
+    }
+    let given = given(&bench.out);
+    let last_of_high = given.iter().rposition(|r| *r != 3).unwrap_or(0);
+    let of_normal = given[..last_of_high].iter().filter(|r| **r == 3).count();
+    assert!(of_normal >= last_of_high / 4 - 1, "{given:?}");
+    assert_eq!(given.len(), 60);
 }
