@@ -150,8 +150,9 @@ impl StorageRun {
             (swarm.damage, swarm.corrupt) = (0, 0);
         }
         let weather = Weather::new(swarm, 1, &mut chance, plant);
+        let mut lanes = Entropy::new(seed ^ 0x6c61_6e65);
         let logs: Vec<LogState> = (0..chance.between(1, 4))
-            .map(|number| log_state(number, volatile, &mut chance))
+            .map(|number| log_state(number, lane(&mut lanes), volatile, &mut chance))
             .collect();
         let most = if chance.chance(100_000) { 40 } else { 6 };
         let lines = (0..chance.between(1, most))
@@ -332,7 +333,16 @@ impl StorageRun {
     }
 }
 
-fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
+/// Lane of a log.
+fn lane(chance: &mut Entropy) -> Lane {
+    if chance.coin() {
+        Lane::High
+    } else {
+        Lane::Normal
+    }
+}
+
+fn log_state(number: u64, lane: Lane, volatile: bool, chance: &mut Entropy) -> LogState {
     let mut durability = tuning::durability(chance, 4);
     if volatile {
         durability = Synced::Memory;
@@ -342,7 +352,7 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
     LogState {
         log: LogId {
             namespace: NamespaceId(namespace),
-            lane: Lane::Normal,
+            lane,
             index: LogIndex(u16::try_from(number).unwrap_or(0) % 2),
         },
         spec: LogSpec {
