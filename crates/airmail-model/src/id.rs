@@ -147,7 +147,7 @@ pub enum Lane {
     /// The lane of everything that asks for nothing else.
     #[default]
     Normal = 0,
-    /// Overtakes [`Lane::Normal`]. Reserved: publishing to it is refused until a later release.
+    /// Overtakes [`Lane::Normal`] wherever messages wait. Order holds within a topic and lane.
     High = 1,
 }
 

@@ -6,10 +6,10 @@
     reason = "a test fails by panicking"
 )]
 
-use airmail_model::batch::{AttributeValue, BatchTarget, PushError};
+use airmail_model::batch::{AttributeValue, BatchTarget, PushError, batches_by_log};
 use airmail_model::{
-    Batch, BatchEncoder, ErrorCode, Lane, Limits, LogId, MapEpoch, Message, NamespaceId, RoleId,
-    TopicName,
+    Batch, BatchEncoder, ErrorCode, Lane, Limits, LogId, LogIndex, LogMap, MapEpoch, Message,
+    NamespaceId, RoleId, TopicName,
 };
 use bytes::Bytes;
 
@@ -88,7 +88,6 @@ fn a_reserved_field_is_refused_by_name() {
         refusal(&message, &LIMITS)
     };
     let reserved = |field: &str| (ErrorCode::Unimplemented, field.to_owned());
-    assert_eq!(with(|message| message.lane = Lane::High), reserved("lane"));
     assert_eq!(
         with(|message| message.key = Some(Bytes::new())),
         reserved("key")
@@ -103,6 +102,40 @@ fn a_reserved_field_is_refused_by_name() {
         with(|message| message.version = Some(0)),
         reserved("version")
     );
+}
+
+#[test]
+fn a_batch_of_lane_high_is_taken_and_says_which_lane_it_is_of() {
+    let urgent = message("t", 1).lane(Lane::High);
+    assert!(urgent.check(&LIMITS).is_ok());
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    encoder.push(&urgent, 0, &LIMITS).unwrap();
+    let mut target = a_target();
+    target.log.lane = Lane::High;
+    let bytes = encoder.finish(&target).bytes().clone();
+    let checked = Batch::check(bytes, &LIMITS).unwrap();
+    assert_eq!(checked.log(), target.log);
+}
+
+#[test]
+fn messages_of_two_lanes_never_share_a_batch_and_each_lane_keeps_its_order() {
+    let lanes = [Lane::Normal, Lane::High];
+    let messages = (0..20_u8).map(|n| {
+        let lane = lanes[usize::from(n % 3 == 0)];
+        let payload = Bytes::copy_from_slice(&[n]);
+        let topic = TopicName::new("t", &LIMITS).unwrap();
+        Ok(Message::new(topic, payload).lane(lane))
+    });
+    let map = LogMap::even(NAMESPACE, MapEpoch(1), LogIndex(0), 1);
+    let batches = batches_by_log(&map, messages, 0, &LIMITS).unwrap();
+    let of_lane = |lane| {
+        let batch = batches.iter().find(|batch| batch.log().lane == lane);
+        let records = batch.unwrap().iter().map(|record| record.payload[0]);
+        records.collect::<Vec<u8>>()
+    };
+    assert_eq!(batches.len(), 2);
+    let (high, normal) = (0..20).partition::<Vec<u8>, _>(|n| n % 3 == 0);
+    assert_eq!((of_lane(Lane::High), of_lane(Lane::Normal)), (high, normal));
 }
 
 #[test]

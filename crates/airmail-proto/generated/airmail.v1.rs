@@ -209,9 +209,10 @@ pub struct Message {
     /// Numbers of the roles that it is for, at most 255. Empty: it is for everybody.
     #[prost(uint32, repeated, tag = "9")]
     pub audience: ::prost::alloc::vec::Vec<u32>,
-    /// Reserved, refused as UNIMPLEMENTED where set:
+    /// One of lane high overtakes those of lane normal wherever messages wait. Order holds within a topic and lane.
     #[prost(enumeration = "Lane", tag = "4")]
     pub lane: i32,
+    /// Reserved, refused as UNIMPLEMENTED where set:
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub key: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(int64, optional, tag = "7")]

@@ -14,7 +14,8 @@ use airmail_model::{
 /// A message to be published, from its message.
 ///
 /// # Errors
-/// `TOPIC_INVALID`, `ATTRIBUTES_INVALID`, and `UNIMPLEMENTED` for each reserved field in use.
+/// `TOPIC_INVALID`, `ATTRIBUTES_INVALID`, `INVALID_ARGUMENT` for a lane that there is not, and `UNIMPLEMENTED` for
+/// each reserved field in use.
 pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Message, Error> {
     refuse_reserved(&message)?;
     let mut attributes = Vec::with_capacity(message.attributes.len());
@@ -30,7 +31,7 @@ pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Messa
     Ok(Message {
         topic: TopicName::new(&message.topic, limits)?,
         payload: message.payload,
-        lane: Lane::Normal,
+        lane: lane_from_proto(message.lane).ok_or_else(|| no_such_lane(message.lane))?,
         attributes,
         key: None,
         ttl_ms: message.ttl_ms,
@@ -42,7 +43,6 @@ pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Messa
 
 fn refuse_reserved(message: &v1::Message) -> Result<(), Error> {
     let reserved = [
-        ("lane", message.lane != v1::Lane::Normal as i32),
         ("key", message.key.is_some()),
         ("deliver_at_us", message.deliver_at_us.is_some()),
         ("version", message.version.is_some()),
@@ -212,6 +212,19 @@ pub fn lane_to_proto(lane: Lane) -> v1::Lane {
     }
 }
 
+/// A lane from a message; `None` for a number that is none's.
+#[must_use]
+pub fn lane_from_proto(lane: i32) -> Option<Lane> {
+    u8::try_from(lane).ok().and_then(Lane::from_u8)
+}
+
+fn no_such_lane(lane: i32) -> Error {
+    Error::new(ErrorCode::InvalidArgument)
+        .field("lane")
+        .value(lane)
+        .limit("0 (normal) or 1 (high)")
+}
+
 /// A log as a message.
 #[must_use]
 pub fn log_to_proto(log: LogId) -> v1::Log {
@@ -229,7 +242,7 @@ pub fn log_to_proto(log: LogId) -> v1::Log {
 pub fn log_from_proto(log: Option<&v1::Log>) -> Result<LogId, Error> {
     let invalid = |field: &str| Error::new(ErrorCode::InvalidArgument).field(field);
     let log = log.ok_or_else(|| invalid("log"))?;
-    let lane = u8::try_from(log.lane).ok().and_then(Lane::from_u8);
+    let lane = lane_from_proto(log.lane);
     let index = u16::try_from(log.index);
     Ok(LogId {
         namespace: airmail_model::NamespaceId(log.namespace_id),

@@ -169,14 +169,8 @@ impl<'a> Walk<'a> {
         if bytes[AT_RESERVED] != 0 {
             return Err(malformed("batch.reserved", bytes[AT_RESERVED], 0));
         }
-        match Lane::from_u8(bytes[AT_LANE]) {
-            None => return Err(malformed("batch.lane", bytes[AT_LANE], "0 or 1")),
-            Some(Lane::High) if self.limits.is_some() => {
-                return Err(Error::unimplemented("lane")
-                    .value(Lane::High)
-                    .limit(Lane::Normal));
-            }
-            Some(_) => {}
+        if Lane::from_u8(bytes[AT_LANE]).is_none() {
+            return Err(malformed("batch.lane", bytes[AT_LANE], "0 or 1"));
         }
         let records = self.layout.records;
         if records == 0 || records > RECORDS_MAX.into() {

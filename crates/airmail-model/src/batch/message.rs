@@ -27,7 +27,7 @@ pub struct Message {
     pub topic: TopicName,
     /// The message's content; may be empty.
     pub payload: Bytes,
-    /// Its priority class, which chooses the log: no part of the encoded message. Reserved: `High` is refused.
+    /// Its priority class, which chooses the log: no part of the encoded message.
     pub lane: Lane,
     /// Facts about it, in any order, each name once.
     pub attributes: Vec<(String, AttributeValue)>,
@@ -67,6 +67,21 @@ impl Message {
         self
     }
 
+    /// The same in a lane: one of lane `high` overtakes those of lane `normal` that wait.
+    ///
+    /// ```
+    /// use airmail_model::{Lane, Limits, Message, TopicName};
+    /// let topic = TopicName::new("alarms", &Limits::DEFAULT)?;
+    /// let alarm = Message::new(topic, "pressure").lane(Lane::High);
+    /// assert_eq!(alarm.lane, Lane::High);
+    /// # Ok::<(), airmail_model::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lane(mut self, lane: Lane) -> Message {
+        self.lane = lane;
+        self
+    }
+
     /// The same for who has one of these roles, and nobody else.
     #[must_use]
     pub fn for_roles(mut self, roles: impl IntoIterator<Item = RoleId>) -> Message {
@@ -89,7 +104,6 @@ impl Message {
     #[inline]
     fn check_reserved(&self) -> Result<(), Error> {
         let used = [
-            (self.lane != Lane::Normal, "lane"),
             (self.key.is_some(), "key"),
             (self.deliver_at.is_some(), "deliver_at"),
             (self.version.is_some(), "version"),

@@ -79,13 +79,6 @@ async fn what_is_reserved_is_unimplemented_by_name() {
     let plain = message("t", "x");
     let reserved = [
         (
-            "lane",
-            v1::Message {
-                lane: 1,
-                ..plain.clone()
-            },
-        ),
-        (
             "key",
             v1::Message {
                 key: Some("k".into()),

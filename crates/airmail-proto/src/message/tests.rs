@@ -82,6 +82,48 @@ fn messages_are_split_by_log_and_each_topic_keeps_its_order() {
 }
 
 #[test]
+fn a_plain_message_goes_to_the_log_of_its_lane_and_comes_back_with_it() {
+    let in_lane = |lane: v1::Lane, payload: &str| v1::Message {
+        lane: lane.into(),
+        ..message("t", payload.into())
+    };
+    let messages = vec![
+        in_lane(v1::Lane::Normal, "normal"),
+        in_lane(v1::Lane::High, "high"),
+    ];
+    let batches = messages_to_batches(&map(4), messages, 0, &LIMITS).unwrap();
+    assert_eq!(batches.len(), 2);
+    for batch in &batches {
+        let stored = everything(batch);
+        let lane = batch.log().lane;
+        assert_eq!(stored[0].payload, lane.to_string());
+        assert_eq!(lane_from_proto(stored[0].lane), Some(lane));
+    }
+}
+
+#[test]
+fn a_message_of_lane_high_survives() {
+    let sent = v1::Message {
+        lane: v1::Lane::High.into(),
+        ..message("t", "x".into())
+    };
+    let read = message_from_proto(sent.clone(), &LIMITS).unwrap();
+    assert_eq!(read.lane, Lane::High);
+    assert_eq!(message_to_proto(&read), sent);
+}
+
+#[test]
+fn a_lane_that_there_is_not_is_refused_by_its_number() {
+    let strange = v1::Message {
+        lane: 2,
+        ..message("t", "x".into())
+    };
+    let error = message_from_proto(strange, &LIMITS).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidArgument);
+    assert_eq!((error.field_name(), error.found()), ("lane", "2"));
+}
+
+#[test]
 fn what_does_not_fit_into_one_batch_goes_into_several() {
     let messages = (0..10).map(|n| message("t", n.to_string().repeat(30 << 10)));
     let batches = messages_to_batches(&map(1), messages.collect(), 0, &LIMITS).unwrap();
