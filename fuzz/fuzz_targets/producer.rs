@@ -8,7 +8,7 @@ use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
 use airmail_model::{
-    AppendTime, Durability, Error, ErrorCode, Extent, Limits, LogIndex, LogMap, MapEpoch, Message,
+    AppendTime, Durability, Error, ErrorCode, Extent, Lane, Limits, LogIndex, LogMap, MapEpoch, Message,
     Mono, NamespaceId, Now, ProducerEpoch, ProducerId, Sequence, TopicName, Wall,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -112,10 +112,15 @@ impl World {
         self.look();
     }
 
-    fn publish(&mut self, topic: u8, bytes: u8) {
-        let name = ["a", "b", "c", "d"][usize::from(topic % 4)];
+    fn publish(&mut self, name_and_lane: u8, bytes: u8) {
+        let name = ["a", "b", "c", "d"][usize::from(name_and_lane % 4)];
         let topic = TopicName::new(name, &Limits::DEFAULT).expect("a name");
-        let message = Message::new(topic, vec![7; bytes.into()]);
+        let lane = if name_and_lane & 0x80 == 0 {
+            Lane::Normal
+        } else {
+            Lane::High
+        };
+        let message = Message::new(topic, vec![7; bytes.into()]).lane(lane);
         let ticket = Ticket(self.next);
         if self
             .producer

@@ -161,8 +161,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the number of bytes of messages that may be unacknowledged; further senders wait.
-    /// Default 64 MiB.
+    /// Sets the number of bytes of messages that may be unacknowledged; further senders wait. Those of lane high may
+    /// have an eighth more. Default 64 MiB.
     #[must_use]
     pub fn publish_memory_bytes(mut self, bytes: usize) -> ClientBuilder {
         self.producer.memory_bytes = bytes;

@@ -112,4 +112,4 @@ pub use airmail_model::batch::AttributeValue;
 #[doc(no_inline)]
 pub use airmail_model::frame::{GapReason, Start, Until};
 #[doc(no_inline)]
-pub use airmail_model::{Error, ErrorCode, Message, Position};
+pub use airmail_model::{Error, ErrorCode, Lane, Message, Position};

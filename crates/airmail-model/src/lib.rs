@@ -18,6 +18,7 @@ pub mod filter;
 pub mod frame;
 pub mod holder;
 pub mod id;
+pub mod lane_bytes;
 pub mod limits;
 pub mod mailbox;
 pub mod map;
@@ -41,6 +42,7 @@ pub use id::{
     Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
     ProducerEpoch, ProducerId, ProducerSequence, RoleId, Sequence, Term, TopicHash,
 };
+pub use lane_bytes::LaneBytes;
 pub use limits::Limits;
 pub use map::LogMap;
 pub use namespace::{EarlierLogs, Namespace, NamespaceSpec, Retention};

@@ -1,7 +1,8 @@
 //! The producer: puts messages in batches, log by log, gives them sequence numbers, bounds what is
 //! in flight, and sends again until each batch has its answer.
 //!
-//! Each log has a queue that keeps its messages in order. Messages gather in the queue's open batch
+//! Each log has a queue that keeps its messages in order; a topic has a log in each lane, and what lane high has
+//! is sent first. Messages gather in the queue's open batch
 //! while two earlier batches are in flight (natural batching: there is no timer). A batch is sealed
 //! with the producer's next sequence numbers, and sent again byte for byte until it is answered, so
 //! the node can tell a retry from a new message (G3).
@@ -37,9 +38,11 @@
 //! - `window`: at most `in_flight` batches and `in_flight_bytes` of a log, or one batch, are in
 //!   flight. `congestion`: nor are more than the node had accepted when it refused one as
 //!   overloaded, unless its acks have let that number grow.
-//! - `connection`: at most `Limits::unacked_bytes` in all, or one batch, are in flight. `requests`:
+//! - `connection`: at most `Limits::unacked_bytes`, or one batch of a lane, are in flight, beside an eighth more of
+//!   lane high ([`LaneBytes`]): without it there is one bound, to the byte. `requests`:
 //!   each batch in flight has a request of its own; without a connection there is none.
-//! - `memory`: held messages never exceed `memory_bytes`; one message may always be held.
+//! - `memory`: held messages never exceed `memory_bytes`, beside an eighth more of lane high; one message of each
+//!   lane may always be held.
 //! - `tickets`: every ticket comes back exactly once.
 //! - `numbers`: a log's batches carry rising numbers of one epoch, and leave none out behind the
 //!   last, unless they are to be numbered again. `order`: batches in flight come first, unless a
@@ -69,7 +72,8 @@ use super::backoff::Backoff;
 use super::check_schedule::CheckSchedule;
 use airmail_model::frame::{Ack, Request, RequestId};
 use airmail_model::{
-    Error, Limits, LogId, LogMap, Mono, NamespaceId, Now, ProducerEpoch, ProducerId,
+    Error, Lane, LaneBytes, Limits, LogId, LogMap, Mono, NamespaceId, Now, ProducerEpoch,
+    ProducerId,
 };
 use log_queue::{LogQueue, Phase};
 use std::collections::BTreeMap;
@@ -131,12 +135,12 @@ pub struct Producer {
     /// Unanswered requests of this connection, each with its log and bytes.
     requests: BTreeMap<RequestId, (LogId, usize)>,
     next_request: u64,
-    held_bytes: usize,
-    unacked_bytes: usize,
+    held_bytes: LaneBytes,
+    unacked_bytes: LaneBytes,
     backoff: Backoff,
     last_topic: Option<accept::LastTopic>,
-    /// Log that sent last, so that the next one begins and each gets its part of `unacked_bytes`.
-    last_served: Option<LogId>,
+    /// Log of each lane that sent last, so that the next one begins and each gets its part of `unacked_bytes`.
+    last_served: [Option<LogId>; Lane::ALL.len()],
     check_schedule: CheckSchedule,
 }
 
@@ -156,11 +160,11 @@ impl Producer {
             queues: BTreeMap::new(),
             requests: BTreeMap::new(),
             next_request: 0,
-            held_bytes: 0,
-            unacked_bytes: 0,
+            held_bytes: LaneBytes::default(),
+            unacked_bytes: LaneBytes::default(),
             backoff,
             last_topic: None,
-            last_served: None,
+            last_served: [None; Lane::ALL.len()],
             check_schedule: CheckSchedule::default(),
         }
     }
@@ -210,7 +214,7 @@ impl Producer {
         let check = self.begin_check(&nothing);
         self.connected = false;
         self.requests.clear();
-        self.unacked_bytes = 0;
+        self.unacked_bytes = LaneBytes::default();
         for queue in self.queues.values_mut() {
             queue.connection_lost();
         }
@@ -264,24 +268,25 @@ impl Producer {
     /// Tells whether every message that was accepted has been settled.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.held_bytes == 0
+        self.held_bytes.total() == 0
     }
 
     /// Counts the bytes of messages held, as against the memory bound.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.held_bytes
+        self.held_bytes.total()
     }
 
     /// Gives up: settles everything held, with `error`, or `OUTCOME_UNKNOWN` for what was sent.
     pub fn abandon(&mut self, error: &Error, out: &mut ProducerOutput) {
         let check = self.begin_check(out);
-        for queue in self.queues.values_mut() {
-            self.held_bytes -= queue.fail_all(error, &mut out.settled);
+        for (log, queue) in &mut self.queues {
+            let freed = queue.fail_all(error, &mut out.settled);
+            self.held_bytes.remove(log.lane, freed);
             queue.phase = Phase::Renumbering { until: Mono(0) };
         }
         self.requests.clear();
-        self.unacked_bytes = 0;
+        self.unacked_bytes = LaneBytes::default();
         self.end_check(check, 0, out);
     }
 }

@@ -8,15 +8,17 @@
 //! When the producer's memory is used up, or a namespace is not resolved yet, one submission is
 //! *stalled*: the accumulator holds it and appends it as soon as it can. Later senders wait behind
 //! it ([`waiters`]), each with its messages in its own hands, and are admitted one by one in the
-//! order in which they came.
+//! order in which they came. Each lane has such a line of its own ([`line`]), so that a sender of lane high
+//! does not wait behind those of lane normal; one with messages of both lanes stands in both.
 //!
 //! The clock is read for the first message of each batch, every 64 messages, and whenever the
 //! stream or the task comes. So expiry is exact, and a message's own time may be a few messages
 //! old.
 //!
-//! Invariants: nobody is admitted before a sender that came earlier; while nothing is stalled, the
-//! first waiter has been woken. No lock is held while others are woken.
+//! Invariants: nobody is admitted before a sender of the same lane that came earlier; while nothing is
+//! stalled in a line, its first waiter has been woken. No lock is held while others are woken.
 
+mod line;
 mod stream_side;
 #[cfg(test)]
 mod tests;
@@ -31,9 +33,10 @@ use super::completions::Completions;
 use crate::context::ClientContext;
 use crate::core::{Accepted, Backoff, MessageRef, Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::namespace::DEFAULT_NAMESPACE;
-use airmail_model::{Error, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
+use airmail_model::{Error, Lane, NamespaceId, Now, ProducerEpoch, ProducerId};
+use line::Line;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 use tokio::sync::{Notify, oneshot};
@@ -43,22 +46,12 @@ const CLOCK_MESSAGES: u32 = 64;
 /// Number of stalled messages that are appended before the lock is released.
 const TURN_MESSAGES: usize = 4096;
 
-/// A submission that the accumulator holds, and whose messages the producer cannot take yet.
-#[derive(Debug)]
-struct Stalled {
-    namespace: Arc<str>,
-    messages: VecDeque<Message>,
-    /// Ticket of the first of these messages.
-    ticket: Ticket,
-    since: Mono,
-}
-
 #[derive(Debug)]
 struct State {
     producer: Producer,
     completions: Completions,
-    stalled: Option<Stalled>,
-    waiters: waiters::Waiters,
+    /// Way in of each lane.
+    lines: [Line; Lane::ALL.len()],
     namespaces: BTreeMap<String, NamespaceId>,
     /// The namespace that was looked up last, by the very `Arc` that its publisher has.
     last_namespace: Option<(Arc<str>, NamespaceId)>,
@@ -90,8 +83,7 @@ impl Accumulator {
         let state = State {
             producer: Producer::new(config, id, ProducerEpoch(0)),
             completions: Completions::default(),
-            stalled: None,
-            waiters: waiters::Waiters::default(),
+            lines: Default::default(),
             namespaces: BTreeMap::new(),
             last_namespace: None,
             now: shared.clock.now(),
@@ -143,7 +135,7 @@ impl Accumulator {
             if state.closed {
                 return Some(Err(ClientEnded::Closed));
             }
-            if state.stalled.is_some() || !state.waiters.is_empty() {
+            if !state.line(message.lane()).is_free() {
                 return None;
             }
             let id = state.resolved(namespace)?;
@@ -181,8 +173,8 @@ impl Accumulator {
         self.with(|state| {
             state.closed = true;
             state.stream.wake_task = true;
-            let State { waiters, wakes, .. } = state;
-            waiters.wake_all(wakes);
+            let State { lines, wakes, .. } = state;
+            lines.iter().for_each(|line| line.waiters.wake_all(wakes));
         });
     }
 
@@ -190,7 +182,7 @@ impl Accumulator {
     pub(super) fn abandon(&self) {
         self.close();
         self.with(|state| {
-            state.stalled = None;
+            state.lines.iter_mut().for_each(|line| line.stalled = None);
             state.completions.abandon();
             state.end_stream();
         });
@@ -229,7 +221,9 @@ impl State {
         message: MessageRef<'_>,
         ticket: Ticket,
     ) -> Result<bool, PublishError> {
-        let destination = self.producer.destination(namespace, message.topic())?;
+        let destination = self
+            .producer
+            .destination(namespace, message.topic(), message.lane())?;
         if destination.begins_batch || self.since_clock >= CLOCK_MESSAGES {
             self.read_clock(shared);
         }
@@ -242,51 +236,6 @@ impl State {
         }
         self.stream.wake_task |= self.stream.needs_task();
         Ok(begins_batch)
-    }
-
-    /// Gives stalled messages to the producer, as many as it takes; returns whether it would take
-    /// more at once.
-    fn append_stalled(&mut self, shared: &ClientContext) -> bool {
-        let Some(mut stalled) = self.stalled.take() else {
-            return false;
-        };
-        if let Some(id) = self.resolved(&stalled.namespace) {
-            for _ in 0..TURN_MESSAGES {
-                let Some(message) = stalled.messages.front() else {
-                    break;
-                };
-                match self.append(shared, id, MessageRef::Message(message), stalled.ticket) {
-                    Ok(_) => {}
-                    Err(PublishError::Refused(error)) => {
-                        self.completions.fail(stalled.ticket, 1, &error);
-                    }
-                    Err(PublishError::Full | PublishError::Unresolved) => {
-                        self.stalled = Some(stalled);
-                        return false;
-                    }
-                }
-                stalled.messages.pop_front();
-                stalled.ticket.0 += 1;
-            }
-        } else if !stalled.messages.is_empty() {
-            self.stalled = Some(stalled);
-            return false;
-        }
-        if stalled.messages.is_empty() {
-            self.waiters.wake_first(&mut self.wakes);
-            return false;
-        }
-        self.stalled = Some(stalled);
-        true
-    }
-
-    /// Fails the stalled submission, and lets the next sender come.
-    fn fail_stalled(&mut self, error: &Error) {
-        if let Some(stalled) = self.stalled.take() {
-            let count = stalled.messages.len() as u64;
-            self.completions.fail(stalled.ticket, count, error);
-            self.waiters.wake_first(&mut self.wakes);
-        }
     }
 
     fn complete(&mut self, out: &ProducerOutput) {

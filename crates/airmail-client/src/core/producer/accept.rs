@@ -18,11 +18,20 @@ use airmail_model::{
 pub enum MessageRef<'a> {
     /// A message, attributes and all.
     Message(&'a Message),
-    /// A topic and a payload, and nothing else.
+    /// A topic and a payload, and nothing else; of lane normal.
     Payload(&'a TopicName, &'a [u8]),
 }
 
 impl MessageRef<'_> {
+    /// Gives the lane that it is published to.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            MessageRef::Message(message) => message.lane,
+            MessageRef::Payload(..) => Lane::Normal,
+        }
+    }
+
     /// Gives the topic that it is published to.
     #[must_use]
     pub fn topic(&self) -> &TopicName {
@@ -33,7 +42,7 @@ impl MessageRef<'_> {
     }
 }
 
-/// Log that a topic's next message goes to. Valid until the producer is changed.
+/// Log that a topic's next message of a lane goes to. Valid until the producer is changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination {
     log: LogId,
@@ -57,11 +66,12 @@ pub(super) struct LastTopic {
     namespace: NamespaceId,
     topic: TopicName,
     hash: TopicHash,
-    log: LogId,
+    /// Its log in each lane: a message of lane high among others costs no look-up.
+    logs: [LogId; Lane::ALL.len()],
 }
 
 impl Producer {
-    /// Finds the log that a topic's next message goes to.
+    /// Finds the log that a topic's next message of a lane goes to.
     ///
     /// # Errors
     /// [`PublishError::Unresolved`].
@@ -69,12 +79,14 @@ impl Producer {
         &mut self,
         namespace: NamespaceId,
         topic: &TopicName,
+        lane: Lane,
     ) -> Result<Destination, PublishError> {
         let same = |last: &&LastTopic| last.namespace == namespace && last.topic.is(topic);
-        let (hash, log) = match self.last_topic.as_ref().filter(same) {
-            Some(last) => (last.hash, last.log),
+        let (hash, logs) = match self.last_topic.as_ref().filter(same) {
+            Some(last) => (last.hash, last.logs),
             None => self.look_up(namespace, topic)?,
         };
+        let log = logs[lane as usize];
         let begins_batch = match self.queues.get(&log) {
             Some(queue) => queue.is_open_batch_empty(),
             None => {
@@ -94,21 +106,21 @@ impl Producer {
         &mut self,
         namespace: NamespaceId,
         topic: &TopicName,
-    ) -> Result<(TopicHash, LogId), PublishError> {
+    ) -> Result<(TopicHash, [LogId; Lane::ALL.len()]), PublishError> {
         let known = self.maps.get(&namespace);
         let map = &known.ok_or(PublishError::Unresolved)?.current;
         let hash = topic.hash(namespace);
-        let log = map.log(hash, Lane::Normal);
+        let logs = Lane::ALL.map(|lane| map.log(hash, lane));
         self.last_topic = Some(LastTopic {
             namespace,
             topic: topic.clone(),
             hash,
-            log,
+            logs,
         });
-        Ok((hash, log))
+        Ok((hash, logs))
     }
 
-    /// Accepts a message of the topic that `destination` was found for. A later [`Producer::poll`]
+    /// Accepts a message of the topic and lane that `destination` was found for. A later [`Producer::poll`]
     /// sends it.
     ///
     /// # Errors
@@ -135,7 +147,8 @@ impl Producer {
         ticket: Ticket,
     ) -> Result<Accepted, PublishError> {
         let bytes = super::open_batch::held_bytes(&message);
-        if self.held_bytes > 0 && self.held_bytes + bytes > self.config.memory_bytes {
+        let (lane, most) = (destination.log.lane, self.config.memory_bytes);
+        if !self.held_bytes.fits(lane, bytes, most) {
             return Err(PublishError::Full);
         }
         let queue = self.queues.get_mut(&destination.log);
@@ -166,7 +179,7 @@ impl Producer {
             }
         })?;
         let due = (begins_batch || sealed) && self.connected && self.is_log_due(destination.log);
-        self.held_bytes += bytes;
+        self.held_bytes.add(lane, bytes);
         Ok(Accepted { begins_batch, due })
     }
 
@@ -195,7 +208,7 @@ impl Producer {
         message: &Message,
         ticket: Ticket,
     ) -> Result<(), PublishError> {
-        let destination = self.destination(namespace, &message.topic)?;
+        let destination = self.destination(namespace, &message.topic, message.lane)?;
         self.accept(now, destination, MessageRef::Message(message), ticket)
             .map(|_| ())
     }

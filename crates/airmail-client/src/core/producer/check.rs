@@ -6,7 +6,7 @@
 
 use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};
-use airmail_model::{LogId, Mono};
+use airmail_model::{Lane, LaneBytes, LogId, Mono};
 
 /// State before a step, which is compared with the state after it.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct StateBefore {
     messages: usize,
     /// Number of entries in the caller's list of settled messages.
     settled: usize,
-    /// Number of bytes in flight.
+    /// Number of bytes in flight that count against the bound.
     unacked_bytes: usize,
 }
 
@@ -23,8 +23,8 @@ pub(super) struct StateBefore {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     parts: usize,
-    messages: usize,
-    bytes: usize,
+    messages: [usize; Lane::ALL.len()],
+    bytes: LaneBytes,
     in_flight: usize,
 }
 
@@ -35,7 +35,7 @@ impl Producer {
         self.check_schedule.begin_step().then(|| StateBefore {
             messages: self.messages(),
             settled: out.settled.len(),
-            unacked_bytes: self.unacked_bytes,
+            unacked_bytes: self.unacked_counted(),
         })
     }
 
@@ -69,10 +69,9 @@ impl Producer {
         let settled: usize = settled.map(|settled| settled.tickets.len()).sum();
         let (was, is) = (before.messages + accepted, self.messages() + settled);
         assert_eq!(was, is, "tickets: messages held before a step, and after");
-        let unacked = self.unacked_bytes;
-        let most = self.config.limits.unacked_bytes as usize;
+        let (unacked, most) = (self.unacked_counted(), self.unacked_most());
         assert!(
-            unacked <= most.max(before.unacked_bytes) || self.requests.len() == 1,
+            unacked <= most.max(before.unacked_bytes) || self.is_one_alone_in_flight(),
             "connection: {unacked} bytes in flight, of {most}"
         );
         self.check()
@@ -89,8 +88,8 @@ impl Producer {
         for (log, queue) in &self.queues {
             let (batches, messages, bytes) = queue.check(*log, self.config.window());
             count.parts += 1 + batches;
-            count.messages += messages;
-            count.bytes += bytes;
+            count.messages[log.lane as usize] += messages;
+            count.bytes.add(log.lane, bytes);
             count.in_flight += self.check_requests(*log, queue);
             let known = self.maps.get(&log.namespace);
             let epoch = known.map(|known| known.current.epoch);
@@ -100,11 +99,14 @@ impl Producer {
         let (held, most) = (self.held_bytes, self.config.memory_bytes);
         assert_eq!(held, count.bytes, "memory: bytes counted, and held");
         assert!(
-            held <= most || count.messages == 1,
-            "memory: {held} bytes of {} messages, of {most}",
+            held.counted(most) <= most || count.messages.contains(&1),
+            "memory: {held:?} of {:?} messages, of {most}",
             count.messages
         );
-        assert_eq!(held == 0, count.messages == 0, "memory: {held} bytes");
+        for lane in Lane::ALL {
+            let (bytes, messages) = (held.of(lane), count.messages[lane as usize]);
+            assert_eq!(bytes == 0, messages == 0, "memory: {bytes} bytes of {lane}");
+        }
         for (namespace, known) in &self.maps {
             let (current, newer) = (&known.current, known.newer.as_ref());
             assert!(
@@ -131,7 +133,10 @@ impl Producer {
     }
 
     fn check_connection(&self, count: Count) {
-        let bytes: usize = self.requests.values().map(|(_, bytes)| bytes).sum();
+        let mut bytes = LaneBytes::default();
+        for (log, more) in self.requests.values() {
+            bytes.add(log.lane, *more);
+        }
         assert_eq!(bytes, self.unacked_bytes, "connection: bytes in flight");
         // The requests of batches that were given up are still unanswered.
         assert!(
@@ -159,6 +164,24 @@ impl Producer {
             wake.is_none_or(|wake| wake > now),
             "progress: {wake:?} at {now:?}"
         );
+    }
+
+    fn unacked_most(&self) -> usize {
+        self.config.limits.unacked_bytes as usize
+    }
+
+    /// Counts the bytes in flight, as against the connection's bound.
+    fn unacked_counted(&self) -> usize {
+        self.unacked_bytes.counted(self.unacked_most())
+    }
+
+    /// Tells whether a lane has one batch in flight, which may be of any size.
+    fn is_one_alone_in_flight(&self) -> bool {
+        let mut requests = [0; Lane::ALL.len()];
+        for (log, _) in self.requests.values() {
+            requests[log.lane as usize] += 1;
+        }
+        requests.contains(&1)
     }
 
     /// Counts the messages held.

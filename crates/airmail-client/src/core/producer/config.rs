@@ -17,7 +17,7 @@ pub struct ProducerConfig {
     /// Number of messages in one batch, at least 1; the node's limit holds as well. Default: that
     /// limit alone.
     pub batch_messages: u16,
-    /// Number of bytes of messages held, sent or not, until they are settled. Default 64 MiB.
+    /// Number of bytes of messages held, sent or not, until they are settled; of lane high an eighth more. Default 64 MiB.
     pub memory_bytes: usize,
     /// Time that a message may take to be acknowledged, attempts and waits together. Default 30 s.
     pub delivery_timeout: Duration,

@@ -11,7 +11,7 @@ impl Producer {
         let timeout = self.config.delivery_timeout;
         let connected = self.connected;
         let late = |published: Mono| published.plus(timeout) <= now;
-        for queue in self.queues.values_mut() {
+        for (log, queue) in &mut self.queues {
             while queue.oldest_published().is_some_and(late) {
                 let code = if connected {
                     ErrorCode::Overloaded
@@ -26,7 +26,7 @@ impl Producer {
                     last.filter(|last| last.code().waited_for())
                         .unwrap_or_else(|| error.clone())
                 };
-                self.held_bytes -= match queue.batches.front() {
+                let freed = match queue.batches.front() {
                     None => queue.fail_open_batch(&error, &mut out.settled),
                     Some(batch) if batch.is_maybe_stored() => {
                         let error = reason(batch);
@@ -37,6 +37,7 @@ impl Producer {
                         queue.fail(0, &error, &mut out.settled)
                     }
                 };
+                self.held_bytes.remove(log.lane, freed);
             }
         }
     }

@@ -25,10 +25,12 @@ impl Producer {
                 continue;
             }
             let lost = Error::new(ErrorCode::OutcomeUnknown);
-            self.held_bytes -= queue.fail_maybe_stored(&lost, &mut out.settled);
+            let freed = queue.fail_maybe_stored(&lost, &mut out.settled);
+            self.held_bytes.remove(log.lane, freed);
             let unbatched = unbatch(queue);
             for message in unbatched {
-                self.held_bytes -= message.append_to(queue, *log, now, limits, &mut out.settled);
+                let freed = message.append_to(queue, *log, now, limits, &mut out.settled);
+                self.held_bytes.remove(log.lane, freed);
             }
             queue.phase = Phase::Paused { until };
         }
@@ -66,7 +68,8 @@ impl Producer {
                 let (id, epoch) = (self.id, self.epoch);
                 let queue = self.queues.entry(log);
                 let queue = queue.or_insert_with(|| LogQueue::new(log, map.epoch, id, epoch));
-                self.held_bytes -= message.append_to(queue, log, now, &limits, &mut out.settled);
+                let freed = message.append_to(queue, log, now, &limits, &mut out.settled);
+                self.held_bytes.remove(log.lane, freed);
             }
         }
     }

@@ -24,7 +24,7 @@ impl Producer {
             // Input: a node that answers twice, or what it was not asked.
             return;
         };
-        self.unacked_bytes -= bytes;
+        self.unacked_bytes.remove(log.lane, bytes);
         let Some(queue) = self.queues.get_mut(&log) else {
             bug!("no queue of {log}, of which {request:?} was sent");
             return;
@@ -41,7 +41,7 @@ impl Producer {
                     Some(crate::sabotage::Bug::MemoryKept) => 0,
                     _ => freed,
                 };
-                self.held_bytes -= freed;
+                self.held_bytes.remove(log.lane, freed);
                 self.backoff.reset();
             }
             Err(refused) => self.apply_refusal(now.mono, log, at, refused, out),
@@ -70,7 +70,8 @@ impl Producer {
         };
         match self.queues.get_mut(&log) {
             Some(queue) => {
-                self.held_bytes -= queue.refused(at, error, now.plus(delay), &mut out.settled);
+                let freed = queue.refused(at, error, now.plus(delay), &mut out.settled);
+                self.held_bytes.remove(log.lane, freed);
             }
             None => bug!("no queue of {log}, which a node has refused a batch of: {error}"),
         }

@@ -1,11 +1,14 @@
 //! Sending of the producer's batches: their order in time, and the share of each log in the
 //! connection.
+//!
+//! Logs of lane high go first. That they do not keep the others waiting for ever is for the bound to see to: they
+//! never have all of it in flight ([`LaneBytes`](airmail_model::LaneBytes)).
 
 use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};
-use airmail_model::LogId;
 use airmail_model::bug;
 use airmail_model::frame::{Request, RequestId};
+use airmail_model::{Lane, LogId};
 
 impl Producer {
     /// Tells whether there may be something to be sent now: [`Producer::poll`] as soon as the
@@ -53,26 +56,35 @@ impl Producer {
         self.queues.values().any(LogQueue::has_unsent)
     }
 
-    /// Sends from each log in turn, beginning behind the one that was served last.
+    /// Sends from the logs of lane high, then from the others.
     pub(super) fn send(&mut self, out: &mut ProducerOutput) {
-        let mut order: Vec<LogId> = Vec::new();
+        let mut orders = [Vec::new(), Vec::new()];
         for (log, queue) in &self.queues {
             if queue.has_unsent() {
-                order.push(*log);
+                orders[log.lane as usize].push(*log);
             }
         }
-        let after = |log: &LogId| self.last_served.is_none_or(|last| *log > last);
+        let [normal, high] = orders;
+        self.send_lane(Lane::High, high, out);
+        self.send_lane(Lane::Normal, normal, out);
+    }
+
+    /// Sends from each log of a lane in turn, beginning behind the one that was served last.
+    fn send_lane(&mut self, lane: Lane, mut order: Vec<LogId>, out: &mut ProducerOutput) {
+        let last_served = self.last_served[lane as usize];
+        let after = |log: &LogId| last_served.is_none_or(|last| *log > last);
         let first = order.iter().position(after).unwrap_or(0);
         order.rotate_left(first);
         for log in order {
             if !self.send_log(log, out) {
                 break;
             }
-            self.last_served = Some(log);
+            self.last_served[lane as usize] = Some(log);
         }
     }
 
-    /// Sends what a log has and may send; returns false when the connection's window is used up.
+    /// Sends what a log has and may send; returns false when its lane's part of the connection's window is
+    /// used up.
     fn send_log(&mut self, log: LogId, out: &mut ProducerOutput) -> bool {
         let switching = self.is_switching(log);
         let window = self.config.window();
@@ -86,7 +98,8 @@ impl Producer {
         }
         while let Some(batch) = queue.next_to_send(window, switching) {
             let bytes = batch.len();
-            if self.unacked_bytes > 0 && self.unacked_bytes + bytes > unacked_bytes_max {
+            let unacked = &mut self.unacked_bytes;
+            if !unacked.fits(log.lane, bytes, unacked_bytes_max) {
                 return false;
             }
             let request = RequestId(self.next_request);
@@ -95,7 +108,7 @@ impl Producer {
                 return true;
             };
             self.next_request += 1;
-            self.unacked_bytes += bytes;
+            unacked.add(log.lane, bytes);
             self.requests.insert(request, (log, bytes));
             out.requests.push(Request::Publish {
                 request,

@@ -2,6 +2,7 @@
 
 mod failures;
 mod invariants;
+mod lanes;
 mod node;
 mod order;
 mod transcripts;
@@ -9,7 +10,7 @@ mod waking;
 
 use super::*;
 use airmail_model::frame::{Refused, Reply};
-use airmail_model::{ErrorCode, Lane, LogIndex, MapEpoch, Message, TopicName, Wall};
+use airmail_model::{ErrorCode, LogIndex, MapEpoch, Message, TopicName, Wall};
 use node::Node;
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -67,7 +68,8 @@ impl Driver {
         let message = message(topic, &ticket.to_string());
         let (now, ticket) = (self.now(), Ticket(ticket));
         let topic = &message.topic;
-        let destination = self.producer.destination(NAMESPACE, topic).unwrap();
+        let destination = self.producer.destination(NAMESPACE, topic, message.lane);
+        let destination = destination.unwrap();
         let message = MessageRef::Message(&message);
         let accepted = self.producer.accept(now, destination, message, ticket);
         accepted.unwrap()

@@ -8,13 +8,12 @@ use super::{Accumulator, State, or_default};
 use crate::core::ProducerOutput;
 use crate::publisher::publish_frames;
 use airmail_model::frame::{NamedMap, Reply, Welcome};
-use airmail_model::{Error, ErrorCode, Mono};
+use airmail_model::{Error, ErrorCode, Lane, Mono};
 use airmail_proto::framing::framed;
 use airmail_proto::publish::{ack_from_proto, maps_from_proto};
 use airmail_proto::v1::{self, publish_request, publish_response};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -33,8 +32,6 @@ pub(super) struct CurrentStream {
     frame_bytes: usize,
     /// Error that ended the last stream, until another is open.
     lost: Option<Error>,
-    /// Namespace that the node was asked for.
-    resolving: Option<Arc<str>>,
     /// Time to which the task's timer is set.
     armed: Mono,
     /// True if the task has something to do.
@@ -50,7 +47,6 @@ impl CurrentStream {
             waiting: None,
             frame_bytes,
             lost: None,
-            resolving: None,
             armed: Mono::NEVER,
             wake_task: false,
         }
@@ -116,7 +112,7 @@ impl Accumulator {
                 publish_frames::encode(produced.requests, state.stream.frame_bytes, out);
                 // What is stalled may be taken now: the task sees to it.
                 let settled = !produced.settled.is_empty();
-                state.stream.wake_task |= settled && state.stalled.is_some();
+                state.stream.wake_task |= settled && state.is_stalled();
             }
             if out.is_empty() {
                 state.stream.waiting = Some(context.waker().clone());
@@ -141,14 +137,16 @@ impl Accumulator {
                 state.wake_stream();
             }
             let patience = self.shared.producer.delivery_timeout;
-            wake = wake.min(state.resolve_stalled(now.mono, patience));
-            if !out.settled.is_empty() && state.stalled.is_some() {
+            for lane in Lane::ALL {
+                wake = wake.min(state.resolve_stalled(lane, now.mono, patience));
+            }
+            if !out.settled.is_empty() && state.is_stalled() {
                 wake = now.mono;
             }
             state.stream.armed = wake.min(armed);
             AccumulatorStatus {
-                ended: state.closed && state.stalled.is_none() && state.producer.is_idle(),
-                stream_wanted: state.stalled.is_some() || !state.producer.is_idle(),
+                ended: state.closed && !state.is_stalled() && state.producer.is_idle(),
+                stream_wanted: state.is_stalled() || !state.producer.is_idle(),
                 wake,
             }
         })
@@ -158,12 +156,11 @@ impl Accumulator {
     pub(in crate::publisher) fn namespaces(&self) -> Vec<String> {
         self.with(|state| {
             let mut names: Vec<String> = state.namespaces.keys().cloned().collect();
-            if let Some(stalled) = &state.stalled
-                && !state
-                    .namespaces
-                    .contains_key(or_default(&stalled.namespace))
-            {
-                names.push(or_default(&stalled.namespace).to_owned());
+            let stalled = state.lines.iter().filter_map(|line| line.stalled.as_ref());
+            for name in stalled.map(|stalled| or_default(&stalled.namespace)) {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
             }
             names
         })
@@ -201,7 +198,7 @@ impl Accumulator {
                 state.apply_acks(&acks)
             }
             publish_response::Kind::Maps(maps) => {
-                state.stream.resolving = None;
+                state.forget_resolving();
                 let (found, missing) = maps_from_proto(&maps)?;
                 state.set_maps(found);
                 for error in &missing {
@@ -223,7 +220,9 @@ impl Accumulator {
             if error.code() == ErrorCode::NamespaceNotFound {
                 state.namespace_not_found(error);
             } else if !error.code().waited_for() {
-                state.fail_stalled(error);
+                for lane in Lane::ALL {
+                    state.fail_stalled(lane, error);
+                }
                 let mut out = ProducerOutput::default();
                 state.producer.abandon(error, &mut out);
                 state.complete(&out);
@@ -249,9 +248,16 @@ impl State {
         self.producer.disconnected();
         self.stream.number += 1;
         self.stream.open = false;
-        self.stream.resolving = None;
+        self.forget_resolving();
         self.stream.control.clear();
         self.wake_stream();
+    }
+
+    /// Takes note that no question for a namespace is under way any more.
+    fn forget_resolving(&mut self) {
+        for line in &mut self.lines {
+            line.resolving = None;
+        }
     }
 
     fn wake_stream(&mut self) {
@@ -288,24 +294,28 @@ impl State {
         self.last_namespace = None;
     }
 
-    /// Forgets a namespace that does not exist, and fails the submission that is stalled for it.
+    /// Forgets a namespace that does not exist, and fails what is stalled for it.
     /// Errors shorten long values, so a prefix of its name is enough.
     fn namespace_not_found(&mut self, error: &Error) {
         let found = error.found();
         self.namespaces.retain(|name, _| name != found);
         self.last_namespace = None;
-        let stalled = self.stalled.as_ref();
-        let meant =
-            stalled.is_some_and(|stalled| or_default(&stalled.namespace).starts_with(found));
-        if meant && !found.is_empty() {
-            self.fail_stalled(error);
+        if found.is_empty() {
+            return;
+        }
+        for lane in Lane::ALL {
+            let stalled = self.line(lane).stalled.as_ref();
+            if stalled.is_some_and(|stalled| or_default(&stalled.namespace).starts_with(found)) {
+                self.fail_stalled(lane, error);
+            }
         }
     }
 
-    /// Asks the node for the namespace that the stalled submission waits for, or fails it when
+    /// Asks the node for the namespace that what is stalled in a line waits for, or fails it when
     /// `patience` is over; gives the time at which to come back.
-    fn resolve_stalled(&mut self, now: Mono, patience: Duration) -> Mono {
-        let Some(stalled) = &self.stalled else {
+    fn resolve_stalled(&mut self, lane: Lane, now: Mono, patience: Duration) -> Mono {
+        let line = &mut self.lines[lane as usize];
+        let Some(stalled) = &line.stalled else {
             return Mono::NEVER;
         };
         let name = or_default(&stalled.namespace);
@@ -321,11 +331,11 @@ impl State {
             };
             let error = self.stream.lost.clone().unwrap_or_else(unresolved);
             let waited = now.since(stalled.since);
-            self.fail_stalled(&error.waited(waited));
+            self.fail_stalled(lane, &error.waited(waited));
             return Mono::NEVER;
         }
-        if self.stream.open && self.stream.resolving.as_deref() != Some(name) {
-            self.stream.resolving = Some(name.into());
+        if self.stream.open && line.resolving.as_deref() != Some(name) {
+            line.resolving = Some(name.into());
             let namespaces = vec![name.to_owned()];
             let kind = publish_request::Kind::Resolve(v1::Resolve { namespaces });
             let request = v1::PublishRequest { kind: Some(kind) };

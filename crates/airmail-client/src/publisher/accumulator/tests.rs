@@ -1,12 +1,15 @@
 //! The request body and the task are woken for everything that they have to do, so neither has to
 //! look by itself.
 
+mod lanes;
+
 use super::*;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{self, NamedMap, Welcome};
-use airmail_model::{ErrorCode, Limits, LogIndex, LogMap, MapEpoch, TopicName, Wall};
+use airmail_model::{ErrorCode, Limits, LogIndex, LogMap, MapEpoch, Mono, TopicName, Wall};
 use airmail_proto::error::error_to_proto;
 use airmail_proto::v1::{self, publish_response::Kind};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake};
@@ -50,8 +53,14 @@ struct Harness {
 impl Harness {
     /// Opens a stream that has nothing to send and waits.
     fn open() -> Harness {
+        Harness::of(|_| {})
+    }
+
+    /// Opens such a stream of a client with other settings.
+    fn of(change: impl FnOnce(&mut ClientContext)) -> Harness {
         let clock = ManualClock::default();
-        let context = ClientContext::without_nodes(Arc::new(clock.clone()));
+        let mut context = ClientContext::without_nodes(Arc::new(clock.clone()));
+        change(&mut context);
         let accumulator = Accumulator::new(Arc::new(context));
         let mut harness = Harness {
             accumulator,

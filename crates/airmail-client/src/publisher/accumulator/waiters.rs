@@ -1,13 +1,17 @@
-//! The queue of senders that wait until the accumulator admits them.
+//! The queue of senders of a lane that wait until the accumulator admits them.
+//!
+//! A sender with messages of both lanes waits in the queues of both, and is admitted when it is first in each. It
+//! takes both places under one lock, so of two such senders one is before the other in both queues.
 //!
 //! A waiting sender keeps its messages until it is admitted. So one that stops waiting has handed
 //! over nothing, and its turn goes to the next.
 
-use super::{Accumulator, Stalled, State};
+use super::line::Stalled;
+use super::{Accumulator, State, Ticket};
 use crate::publisher::ack_future::{AckFuture, SummaryFuture};
 use crate::publisher::client_ended::ClientEnded;
 use crate::publisher::completions::Completions;
-use airmail_model::Message;
+use airmail_model::{Lane, Message};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -65,12 +69,19 @@ pub(in crate::publisher) trait Submission: Unpin {
     /// Future that its sender keeps.
     type Future;
 
+    /// Tells whether it has messages of this lane; of none, if it is empty, it counts as one of lane normal.
+    fn has(&self, lane: Lane) -> bool;
+
     /// Registers its messages, in order, for completion.
     fn register(self, completions: &mut Completions) -> (VecDeque<Message>, Self::Future);
 }
 
 impl Submission for Message {
     type Future = AckFuture;
+
+    fn has(&self, lane: Lane) -> bool {
+        self.lane == lane
+    }
 
     fn register(self, completions: &mut Completions) -> (VecDeque<Message>, AckFuture) {
         let (page, number) = completions.add();
@@ -80,6 +91,10 @@ impl Submission for Message {
 
 impl Submission for Vec<Message> {
     type Future = SummaryFuture;
+
+    fn has(&self, lane: Lane) -> bool {
+        self.iter().any(|message| message.lane == lane) || (self.is_empty() && lane == Lane::Normal)
+    }
 
     fn register(self, completions: &mut Completions) -> (VecDeque<Message>, SummaryFuture) {
         let group = completions.add_group(self.len() as u64);
@@ -93,8 +108,8 @@ pub(in crate::publisher) struct WaitToSubmit<'a, S> {
     accumulator: &'a Accumulator,
     namespace: &'a Arc<str>,
     submission: Option<S>,
-    /// The sender's number while it waits.
-    sender: Option<u64>,
+    /// The sender's number in each lane's queue while it waits there.
+    sender: [Option<u64>; Lane::ALL.len()],
 }
 
 impl<'a, S> WaitToSubmit<'a, S> {
@@ -107,7 +122,7 @@ impl<'a, S> WaitToSubmit<'a, S> {
             accumulator,
             namespace,
             submission: Some(submission),
-            sender: None,
+            sender: [None; Lane::ALL.len()],
         }
     }
 }
@@ -126,18 +141,25 @@ impl<S: Submission> Future for WaitToSubmit<'_, S> {
             if state.closed {
                 return Poll::Ready(Err(ClientEnded::Closed));
             }
-            if state.stalled.is_some() || !state.waiters.is_turn_of(*sender) {
-                state.waiters.wait(sender, context.waker());
-                return Poll::Pending;
-            }
-            let Some(submission) = submission.take() else {
+            let Some(waiting) = submission else {
                 // Polled again after it was done.
                 return Poll::Ready(Err(ClientEnded::Closed));
             };
-            if let Some(sender) = sender.take() {
-                state.waiters.leave(sender);
+            if !state.is_turn_of(waiting, *sender) {
+                state.wait(waiting, sender, context.waker());
+                return Poll::Pending;
             }
-            Poll::Ready(Ok(state.stall(accumulator, namespace, submission)))
+            for (line, sender) in state.lines.iter_mut().zip(sender) {
+                if let Some(sender) = sender.take() {
+                    line.waiters.leave(sender);
+                }
+            }
+            match submission.take() {
+                Some(submission) => {
+                    Poll::Ready(Ok(state.stall(accumulator, namespace, submission)))
+                }
+                None => Poll::Ready(Err(ClientEnded::Closed)),
+            }
         });
         // In several turns, so that the stream and other tasks get the lock in between.
         while polled.is_ready()
@@ -149,18 +171,49 @@ impl<S: Submission> Future for WaitToSubmit<'_, S> {
 
 impl<S> Drop for WaitToSubmit<'_, S> {
     fn drop(&mut self) {
-        if let Some(sender) = self.sender.take() {
-            self.accumulator.with(|state| {
-                state.waiters.leave(sender);
-                if state.stalled.is_none() {
-                    state.waiters.wake_first(&mut state.wakes);
-                }
-            });
+        for lane in Lane::ALL {
+            if let Some(sender) = self.sender[lane as usize].take() {
+                self.accumulator.with(|state| {
+                    let line = state.line(lane);
+                    line.waiters.leave(sender);
+                    if line.stalled.is_none() {
+                        state.wake_first(lane);
+                    }
+                });
+            }
         }
     }
 }
 
 impl State {
+    /// Tells whether a sender with these numbers is next in the line of each lane that it has messages of.
+    fn is_turn_of(
+        &mut self,
+        submission: &impl Submission,
+        sender: [Option<u64>; Lane::ALL.len()],
+    ) -> bool {
+        Lane::ALL.into_iter().all(|lane| {
+            let line = self.line(lane);
+            let is_turn = line.stalled.is_none() && line.waiters.is_turn_of(sender[lane as usize]);
+            is_turn || !submission.has(lane)
+        })
+    }
+
+    /// Lets a sender wait in the line of each lane that it has messages of.
+    fn wait(
+        &mut self,
+        submission: &impl Submission,
+        sender: &mut [Option<u64>; Lane::ALL.len()],
+        waker: &Waker,
+    ) {
+        for lane in Lane::ALL {
+            if submission.has(lane) {
+                let line = self.line(lane);
+                line.waiters.wait(&mut sender[lane as usize], waker);
+            }
+        }
+    }
+
     /// Holds a submission until the producer has taken all of it.
     fn stall<S: Submission>(
         &mut self,
@@ -168,16 +221,24 @@ impl State {
         namespace: &Arc<str>,
         submission: S,
     ) -> S::Future {
-        let ticket = self.completions.next_ticket();
+        let first = self.completions.next_ticket();
+        let stands_in = Lane::ALL.map(|lane| submission.has(lane));
         let (messages, ack) = submission.register(&mut self.completions);
         // The namespace may have to be resolved, or the submission given up in time.
         self.stream.wake_task = true;
-        self.stalled = Some(Stalled {
-            namespace: Arc::clone(namespace),
-            messages,
-            ticket,
-            since: self.read_clock(&accumulator.shared).mono,
-        });
+        let since = self.read_clock(&accumulator.shared).mono;
+        let mut of_lanes = [VecDeque::new(), VecDeque::new()];
+        for (message, ticket) in messages.into_iter().zip(first.0..) {
+            of_lanes[message.lane as usize].push_back((Ticket(ticket), message));
+        }
+        let lines = self.lines.iter_mut().zip(of_lanes).zip(stands_in);
+        for ((line, messages), _) in lines.filter(|(_, stands)| *stands) {
+            line.stalled = Some(Stalled {
+                namespace: Arc::clone(namespace),
+                messages,
+                since,
+            });
+        }
         ack
     }
 }

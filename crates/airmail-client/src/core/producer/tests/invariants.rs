@@ -31,9 +31,9 @@ fn queue(producer: &mut Producer) -> &mut LogQueue {
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
     let breaks: [(&str, Break); 16] = [
-        ("memory", |p| p.held_bytes += 1),
+        ("memory", |p| p.held_bytes.add(Lane::Normal, 1)),
         ("memory", |p| p.config.memory_bytes = 1),
-        ("connection", |p| p.unacked_bytes += 1),
+        ("connection", |p| p.unacked_bytes.add(Lane::Normal, 1)),
         ("connection", |p| p.connected = false),
         ("requests", |p| p.requests.clear()),
         ("requests", |p| p.next_request = 0),

@@ -1,0 +1,104 @@
+//! Senders of lane high wait for nobody of lane normal.
+
+use super::*;
+use airmail_model::Lane::{High, Normal};
+use airmail_model::Message;
+
+/// Opens a stream whose client has little memory, all of which messages of lane normal take.
+fn full_of_lane_normal() -> Harness {
+    let harness = Harness::of(|context| context.producer.memory_bytes = 4_000);
+    while append(&harness, Normal) {}
+    harness
+}
+
+fn message(lane: Lane) -> Message {
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    Message::new(topic, vec![b'x'; 100]).lane(lane)
+}
+
+/// Offers a message; tells whether it was appended at once.
+fn append(harness: &Harness, lane: Lane) -> bool {
+    let message = message(lane);
+    let offered = MessageRef::Message(&message);
+    let appended = harness.accumulator.try_append(&"".into(), offered);
+    appended.is_some_and(|ack| ack.is_ok())
+}
+
+/// Tells whether a submission is admitted; if not, it goes on waiting.
+fn is_admitted<S: Submission>(waiting: &mut WaitToSubmit<'_, S>) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    Pin::new(waiting).poll(&mut context).is_ready()
+}
+
+/// Refuses every request up to this one, and lets the task and the stream have their turns.
+fn answer_up_to(harness: &mut Harness, request: u64) {
+    for request in 0..=request {
+        let error = Error::new(ErrorCode::PermissionDenied);
+        harness.refuse(request, &error);
+    }
+    harness.give_turn();
+    harness.sends();
+}
+
+#[test]
+fn a_sender_of_lane_high_does_not_wait_behind_those_of_lane_normal() {
+    let harness = full_of_lane_normal();
+    let namespace: Arc<str> = "".into();
+    let wait = || WaitToSubmit::new(&harness.accumulator, &namespace, message(Normal));
+    let (mut stalled, mut waiting) = (wait(), wait());
+    assert!(is_admitted(&mut stalled), "held by the accumulator");
+    assert!(!is_admitted(&mut waiting), "behind what is stalled");
+    assert!(append(&harness, High));
+    while append(&harness, High) {}
+    let mut high = WaitToSubmit::new(&harness.accumulator, &namespace, message(High));
+    assert!(is_admitted(&mut high), "before who waits in lane normal");
+    assert!(
+        !append(&harness, High),
+        "behind what is stalled of its own lane"
+    );
+}
+
+#[test]
+fn who_has_messages_of_both_lanes_waits_in_both_and_holds_its_place() {
+    let mut harness = full_of_lane_normal();
+    let namespace: Arc<str> = "".into();
+    {
+        let wait = |lane| WaitToSubmit::new(&harness.accumulator, &namespace, message(lane));
+        let mut stalled = wait(Normal);
+        assert!(is_admitted(&mut stalled));
+        let both = vec![message(High), message(Normal), message(High)];
+        let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
+        assert!(!is_admitted(&mut both), "lane normal is stalled");
+        let mut later = wait(High);
+        assert!(!is_admitted(&mut later), "order holds within lane high");
+        drop(both);
+        assert!(is_admitted(&mut later), "who leaves makes way in both");
+    }
+    assert!(harness.sends());
+    answer_up_to(&mut harness, 1);
+    let both = vec![message(High), message(Normal)];
+    let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
+    assert!(is_admitted(&mut both));
+}
+
+#[test]
+fn messages_of_both_lanes_that_are_handed_over_together_are_all_told_of() {
+    let mut harness = Harness::open();
+    let namespace: Arc<str> = "".into();
+    let mut summary = {
+        let both = vec![message(High), message(Normal), message(High)];
+        let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut both).poll(&mut context) {
+            Poll::Ready(Ok(summary)) => summary,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(harness.sends());
+    answer_up_to(&mut harness, 1);
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(Ok(summary)) = Pin::new(&mut summary).poll(&mut context) else {
+        panic!("not all are settled");
+    };
+    assert_eq!((summary.stored, summary.failed), (0, 3));
+}
