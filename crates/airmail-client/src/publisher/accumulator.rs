@@ -19,6 +19,7 @@
 //! stalled in a line, its first waiter has been woken. No lock is held while others are woken.
 
 mod line;
+mod outgoing;
 mod stream_side;
 #[cfg(test)]
 mod tests;
@@ -33,7 +34,7 @@ use super::completions::Completions;
 use crate::context::ClientContext;
 use crate::core::{Accepted, Backoff, MessageRef, Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::namespace::DEFAULT_NAMESPACE;
-use airmail_model::{Error, Lane, NamespaceId, Now, ProducerEpoch, ProducerId};
+use airmail_model::{Lane, NamespaceId, Now, ProducerEpoch, ProducerId};
 use line::Line;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -59,6 +60,7 @@ struct State {
     /// Number of messages since the clock was read.
     since_clock: u32,
     stream: stream_side::CurrentStream,
+    outgoing: outgoing::Outgoing,
     backoff: Backoff,
     wakes: Vec<Waker>,
     closed: bool,
@@ -89,6 +91,7 @@ impl Accumulator {
             now: shared.clock.now(),
             since_clock: 0,
             stream: stream_side::CurrentStream::new(frame_bytes),
+            outgoing: outgoing::Outgoing::default(),
             backoff: shared.backoff(),
             wakes: Vec::new(),
             closed: false,

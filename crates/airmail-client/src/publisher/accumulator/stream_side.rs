@@ -109,7 +109,9 @@ impl Accumulator {
                 if wake.is_some_and(|wake| wake < state.stream.armed) {
                     state.stream.wake_task = true;
                 }
-                publish_frames::encode(produced.requests, state.stream.frame_bytes, out);
+                state.outgoing.extend(produced.requests);
+                let turn = state.outgoing.take_turn();
+                publish_frames::encode(turn, state.stream.frame_bytes, out);
                 // What is stalled may be taken now: the task sees to it.
                 let settled = !produced.settled.is_empty();
                 state.stream.wake_task |= settled && state.is_stalled();
@@ -250,6 +252,7 @@ impl State {
         self.stream.open = false;
         self.forget_resolving();
         self.stream.control.clear();
+        self.outgoing.clear();
         self.wake_stream();
     }
 

@@ -6,7 +6,7 @@ mod lanes;
 use super::*;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{self, NamedMap, Welcome};
-use airmail_model::{ErrorCode, Limits, LogIndex, LogMap, MapEpoch, Mono, TopicName, Wall};
+use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, Mono, TopicName, Wall};
 use airmail_proto::error::error_to_proto;
 use airmail_proto::v1::{self, publish_response::Kind};
 use std::collections::VecDeque;
