@@ -311,7 +311,7 @@ pub const SETTINGS: &[Setting] = &[
         "limits",
         "unacked_bytes",
         limits.unacked_bytes,
-        "Publishes of one stream that wait for their ack."
+        "Publishes of one stream that wait for their ack; of lane high an eighth more."
     ),
     number!(
         "limits",

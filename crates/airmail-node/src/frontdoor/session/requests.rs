@@ -1,6 +1,7 @@
 //! The asking half of a session: its requests, and how they are read until there are no more.
 
 use super::Shared;
+use super::window::Size;
 use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
 use crate::runtime::select_cold::select_cold;
 use crate::send_queue::{Event, NotAdded, Over, SendQueue};
@@ -198,7 +199,7 @@ impl SessionRequests {
                 return Ok(());
             }
         };
-        let size = iter::once(batch.bytes().len());
+        let size = iter::once(Size::of(&batch));
         let request = self.shared.window.begin(request, size, received);
         let publish = Request::Publish {
             request,
@@ -228,7 +229,7 @@ impl SessionRequests {
             self.refuse(request, refusal);
             return Ok(());
         }
-        let sizes = batches.iter().map(|batch| batch.bytes().len());
+        let sizes = batches.iter().map(|batch| Size::of(batch));
         let first = self.shared.window.begin(request, sizes, received);
         for (batch, number) in batches.into_iter().zip(first.0..) {
             let request = RequestId(number);

@@ -2,9 +2,12 @@
 //!
 //! Inside, each batch has a number of its own: a client may use a number twice, and plain messages
 //! may become several batches under one number, whose one ack says what became of all of them.
+//!
+//! What is of lane high has an eighth of the window more ([`LaneBytes`]), as the SDK counts it, too: what a client sends
+//! beside a full window of lane normal is read.
 
-use airmail_model::Mono;
 use airmail_model::frame::{Ack, Refused, RequestId};
+use airmail_model::{Batch, Lane, LaneBytes, Mono};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::Notify;
@@ -12,8 +15,25 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 struct Waiting {
     asked: Asked,
-    bytes: usize,
+    size: Size,
     since: Mono,
+}
+
+/// Part of the window that a batch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    lane: Lane,
+    bytes: usize,
+}
+
+impl Size {
+    /// Gives the size of a batch.
+    pub(crate) fn of(batch: &Batch) -> Size {
+        Size {
+            lane: batch.log().lane,
+            bytes: batch.bytes().len(),
+        }
+    }
 }
 
 /// A batch's part in its client's request.
@@ -40,7 +60,7 @@ struct State {
     /// By number; those in the middle that have been answered leave their place empty.
     waiting: VecDeque<Option<Waiting>>,
     groups: BTreeMap<u64, Group>,
-    bytes: usize,
+    bytes: LaneBytes,
     /// Somebody waits for `freed`.
     awaited: bool,
 }
@@ -50,11 +70,16 @@ impl State {
         self.first + self.waiting.len() as u64
     }
 
+    fn has_room(&self, limit: usize) -> bool {
+        self.bytes.counted(limit) < limit
+    }
+
     fn take(&mut self, number: RequestId) -> Option<Waiting> {
         let place = number.0.checked_sub(self.first)?;
         let place = self.waiting.get_mut(usize::try_from(place).ok()?)?;
         let waiting = place.take()?;
-        self.bytes -= waiting.bytes;
+        let Size { lane, bytes } = waiting.size;
+        self.bytes.remove(lane, bytes);
         while self.waiting.front().is_some_and(Option::is_none) {
             self.waiting.pop_front();
             self.first += 1;
@@ -116,7 +141,7 @@ impl Window {
     pub(crate) fn begin(
         &self,
         client: RequestId,
-        sizes: impl ExactSizeIterator<Item = usize>,
+        sizes: impl ExactSizeIterator<Item = Size>,
         now: Mono,
     ) -> RequestId {
         let mut state = self.state.lock();
@@ -133,11 +158,11 @@ impl Window {
                 Asked::Part(first)
             }
         };
-        for bytes in sizes {
-            state.bytes += bytes;
+        for size in sizes {
+            state.bytes.add(size.lane, size.bytes);
             let waiting = Waiting {
                 asked,
-                bytes,
+                size,
                 since: now,
             };
             state.waiting.push_back(Some(waiting));
@@ -167,7 +192,7 @@ impl Window {
 
     /// Whether there is room for another request. One alone may be larger than the window.
     pub(crate) fn has_room(&self) -> bool {
-        self.state.lock().bytes < self.limit
+        self.state.lock().has_room(self.limit)
     }
 
     /// Whether nothing waits for its ack.
@@ -177,7 +202,7 @@ impl Window {
 
     /// Waits until there is room for another request. One alone may be larger than the window.
     pub(crate) async fn room(&self) {
-        self.wait_for(|state| state.bytes < self.limit).await;
+        self.wait_for(|state| state.has_room(self.limit)).await;
     }
 
     /// Waits until nothing waits for its ack.
@@ -209,6 +234,16 @@ mod tests {
     use super::*;
     use airmail_model::{AppendTime, Durability, Error, ErrorCode, Extent, Sequence};
 
+    fn normal(bytes: usize) -> Size {
+        let lane = Lane::Normal;
+        Size { lane, bytes }
+    }
+
+    fn high(bytes: usize) -> Size {
+        let lane = Lane::High;
+        Size { lane, bytes }
+    }
+
     fn ack(first: u64) -> Result<Ack, Refused> {
         Ok(Ack {
             extent: Extent::starting_at(Sequence(first), 1),
@@ -229,8 +264,8 @@ mod tests {
     #[test]
     fn a_number_used_twice_is_answered_twice() {
         let window = Window::new(100);
-        let one = window.begin(RequestId(7), [10].into_iter(), Mono(1));
-        let two = window.begin(RequestId(7), [10].into_iter(), Mono(2));
+        let one = window.begin(RequestId(7), [normal(10)].into_iter(), Mono(1));
+        let two = window.begin(RequestId(7), [normal(10)].into_iter(), Mono(2));
         let second = window.settle(two, ack(2)).unwrap();
         assert_eq!(second.answer, Some((RequestId(7), ack(2))));
         assert_eq!(second.since, Mono(2));
@@ -241,7 +276,9 @@ mod tests {
     #[test]
     fn a_request_of_many_batches_has_one_answer_and_a_refusal_of_one_is_it() {
         let window = Window::new(100);
-        let first = window.begin(RequestId(3), [1, 1, 1].into_iter(), Mono(0)).0;
+        let first = window
+            .begin(RequestId(3), [1, 1, 1].map(normal).into_iter(), Mono(0))
+            .0;
         let numbers = [first, first + 1, first + 2].map(RequestId);
         assert!(window.settle(numbers[0], ack(1)).unwrap().answer.is_none());
         assert!(
@@ -264,12 +301,28 @@ mod tests {
     async fn a_full_window_waits_for_an_ack() {
         let window = Window::new(10);
         window.room().await;
-        let number = window.begin(RequestId(1), [50].into_iter(), Mono(0));
+        let number = window.begin(RequestId(1), [normal(50)].into_iter(), Mono(0));
         let room = window.room();
         tokio::pin!(room);
         assert!(futures::poll!(room.as_mut()).is_pending());
         window.settle(number, ack(1));
         room.await;
         window.empty().await;
+    }
+
+    #[test]
+    fn lane_high_takes_no_room_from_lane_normal_within_its_eighth() {
+        let window = Window::new(80);
+        let begin = |size: Size| window.begin(RequestId(1), [size].into_iter(), Mono(0));
+        let urgent = begin(high(10));
+        begin(normal(79));
+        assert!(window.has_room(), "79 bytes of lane normal, of 80");
+        let more = begin(high(1));
+        assert!(!window.has_room(), "one byte beyond the eighth");
+        window.settle(more, ack(1));
+        window.settle(urgent, ack(2));
+        assert!(window.has_room());
+        begin(normal(1));
+        assert!(!window.has_room());
     }
 }
