@@ -11,7 +11,7 @@ mod lines;
 use super::input;
 use super::target::{Target, timeout};
 use crate::cli::ClientOptions;
-use airmail_client::{AttributeValue, Client, Error, Message};
+use airmail_client::{AttributeValue, Client, Error, Lane, Message};
 use airmail_model::{Limits, RoleId, TopicName};
 use attribute::attribute;
 use std::ffi::OsString;
@@ -35,6 +35,9 @@ pub struct PublishArgs {
     /// An attribute of each message. K=V is text; K:=V is a number, true or false. Repeatable
     #[arg(long = "attr", value_name = "K=V", value_parser = attribute)]
     pub attributes: Vec<(String, AttributeValue)>,
+    /// The lane, normal or high: messages of lane high overtake those of lane normal wherever they wait [default: normal]
+    #[arg(long, value_name = "LANE", value_parser = lane, default_value_t = Lane::Normal, hide_default_value = true)]
+    pub lane: Lane,
     /// Time to live: this long after it was stored, a message is given to nobody any more, as 5s [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = ttl_ms)]
     pub ttl: Option<u32>,
@@ -95,11 +98,17 @@ async fn publish_one(
         None => input::whole()?,
     };
     let mut message = Message::new(topic_name(&args.topic)?, payload);
+    message.lane = args.lane;
     message.attributes = args.attributes;
     message.ttl_ms = args.ttl;
     message.audience = audience;
     client.publisher().send(message).await?.await?;
     Ok(())
+}
+
+/// A lane as it is typed.
+fn lane(name: &str) -> Result<Lane, String> {
+    Lane::of_name(name).ok_or_else(|| "expected normal or high".to_owned())
 }
 
 /// A time to live as it is typed, in milliseconds.

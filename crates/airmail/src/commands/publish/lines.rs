@@ -101,7 +101,7 @@ impl Work<'_> {
         for (line, number) in chunk.lines.into_iter().zip(chunk.first..) {
             match self.topics.of(&line) {
                 Ok(topic) => {
-                    let mut message = Message::new(topic, line);
+                    let mut message = Message::new(topic, line).lane(self.args.lane);
                     message.attributes.clone_from(&self.args.attributes);
                     message.ttl_ms = self.args.ttl;
                     message.audience.clone_from(&self.audience);
