@@ -259,6 +259,7 @@ impl World {
                     headers_only: at % 3 == 0,
                     // As the stream's first one, nearly always.
                     matches: (session % 2 == 0) != (which == 77),
+                    lanes: airmail_model::frame::Lanes::Each,
                 };
                 self.request(session, Request::Add(subscribe));
             }

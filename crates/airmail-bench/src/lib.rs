@@ -16,6 +16,7 @@
 //! - [`bystander`], [`isolation`]: a subscriber beside which others are measured, and its cost to
 //!   them.
 //! - [`late`]: many subscribers that begin behind, each elsewhere in one log.
+//! - [`lanes`]: a flood of one lane beside the other.
 //! - [`filters`]: one core that holds messages against very many filters.
 //! - [`family`]: a run over several processes, and a node of its own; [`raw_stream`]: a stream without
 //!   the SDK.
@@ -36,6 +37,7 @@ pub mod family;
 pub mod filters;
 pub mod html;
 pub mod isolation;
+pub mod lanes;
 pub mod late;
 pub mod latency;
 pub mod ledger;

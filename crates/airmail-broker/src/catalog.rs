@@ -63,7 +63,7 @@ mod validate;
 
 use crate::input::{Command, CommandId};
 use airmail_model::{Error, NamespaceId, Now, Sequence};
-pub use change::brings_roles;
+pub use change::needed_by;
 use commands::Current;
 use fold::Fold;
 pub use losses::{Crossing, LogCut, LogLosses};
@@ -158,6 +158,7 @@ impl CatalogCore {
             CatalogInput::Provisioned(result) => self.provisioned(now, result, out),
             CatalogInput::Command { id, command } => self.command(now, id, command, out),
             CatalogInput::Emptied { log, end } => self.emptied(now, log, end, out),
+            CatalogInput::HighWanted(namespace) => self.want_high(now, namespace, out),
             CatalogInput::Upkeep => self.keep(out),
             CatalogInput::Suspended { log, loss } => self.suspended(now, log, &loss, out),
             CatalogInput::LogSettled { namespace, result } => {

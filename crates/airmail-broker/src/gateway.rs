@@ -73,7 +73,9 @@ mod crossing;
 mod delivery_gate;
 mod fanout;
 mod filters;
+mod high_lane;
 mod judging;
+mod lane_credit;
 mod left_out;
 mod listing;
 mod live;
@@ -88,6 +90,7 @@ mod named;
 mod new_incarnation;
 mod own_stamps;
 mod parts;
+mod placing;
 mod publish;
 mod publish_gate;
 mod publish_order;
@@ -122,7 +125,7 @@ use crate::storage_refusals;
 use airmail_flow::Reading;
 use airmail_log::{Capabilities, Refusal};
 use airmail_model::frame::{Reply, Request, State};
-use airmail_model::{Error, ErrorCode, Incarnation, LogId, NamespaceId, Now};
+use airmail_model::{Error, ErrorCode, Incarnation, Lane, LogId, NamespaceId, Now};
 use behind::BehindTable;
 use delivery_gate::DeliveryGate;
 use listing::Listings;
@@ -287,7 +290,10 @@ impl Gateway {
             Request::Remove { subscription } => self.remove(key, subscription, out),
             Request::Change(change) => self.change(session, change, out),
             Request::Credit { bytes } => {
-                if !self.sessions[key].has_credit() {
+                if Lane::ALL
+                    .iter()
+                    .any(|lane| !self.sessions[key].has_credit(*lane))
+                {
                     self.mark_later();
                 }
                 #[cfg(feature = "sabotage")]
@@ -368,7 +374,12 @@ impl Gateway {
             Some(key) if self.logs[key].incarnation == incarnation => {}
             Some(key) if self.goes_back(log) => self.life_changed(key, incarnation, out),
             Some(key) => self.logs[key].incarnation = incarnation,
-            None => _ = self.logs.insert(log, incarnation),
+            None => {
+                self.logs.insert(log, incarnation);
+                if log.lane == Lane::High {
+                    self.begin_high(log, out);
+                }
+            }
         }
         if !self.logs.with_waiting.is_empty() {
             self.wake_successors(out);
@@ -428,7 +439,7 @@ impl Gateway {
     /// Number of members that the tower should have for this side.
     pub(crate) fn members(&self) -> u64 {
         let members = self.sessions.iter();
-        let members: u64 = members.map(|(_, session)| session.turns.following()).sum();
+        let members: u64 = members.map(|(_, session)| session.following()).sum();
         members + self.turns_reading()
     }
 

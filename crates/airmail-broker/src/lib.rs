@@ -30,7 +30,7 @@ mod transcript;
 pub use access::{
     Action, Admission, Admit, AllowAll, Authorizer, Cost, Grant, MailboxAction, Principal,
 };
-pub use catalog::{Catalog, Entry, LogCut, LogLosses, Progress, RoleDirectory, brings_roles};
+pub use catalog::{Catalog, Entry, LogCut, LogLosses, Progress, RoleDirectory, needed_by};
 pub use config::{FirstNamespace, Interest, ShardConfig, SweepSettings};
 pub use engine::{Engine, TurnOutput};
 pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};

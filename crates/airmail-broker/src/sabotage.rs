@@ -69,6 +69,10 @@ pub enum Bug {
     NamedOnce,
     /// The first number that is left to the storage is not read for the turns.
     TurnsOffByOne,
+    /// Subscriptions from before there was lane high begin in it with the latest.
+    HighFromLatest,
+    /// A subscription's part in a lane goes on, and is told, as soon as it is placed, whether or not the other is.
+    LanesToldApart,
     /// Publishes are taken in the log after a move while the one before is not known to have ended.
     TakenBeforeSealed,
 }

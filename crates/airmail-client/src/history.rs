@@ -1,7 +1,8 @@
 //! History: every stored message of a topic, or of a selection of topics, in a range, oldest first, and then the end.
 //!
 //! After a lost connection it goes on where it was, so that nothing in the range is missing. That of a selection is read from
-//! each log of the namespace at once ([`log_history`]), and put in order by the time of each message ([`merge`]).
+//! each log of the namespace at once, as that of a topic is from its log of each lane ([`log_history`]), and put in order by the
+//! time of each message ([`merge`]).
 
 mod connection;
 mod log_history;
@@ -13,9 +14,10 @@ pub use request::HistoryRequest;
 use crate::context::ClientContext;
 use crate::nodes::Node;
 use crate::received::{Aside, Expired, Item};
-use airmail_model::Error;
+use airmail_model::frame::{Start, Until};
 use airmail_model::position::LogPosition;
 use airmail_model::verdict::expired;
+use airmail_model::{Error, Lane};
 use airmail_proto::namespace::namespace_from_proto;
 use airmail_proto::v1;
 use connection::HistoryConnection;
@@ -24,8 +26,8 @@ use log_history::{Arrived, LogHistory, Query};
 use merge::Merge;
 use std::sync::Arc;
 
-/// Stored messages, oldest first. Those of a selection come by the time at which they were appended; those of one topic in
-/// order, whatever the times.
+/// Stored messages, oldest first. Those of a selection, and of both lanes, come by the time at which they were appended; those of
+/// one topic and lane in order, whatever the times.
 ///
 /// ```no_run
 /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -47,11 +49,13 @@ pub struct History {
     /// The topic's, or that of each log for a selection: none before it is known how many there are.
     logs: Vec<LogHistory>,
     merge: Merge,
-    /// Places of a selection: where each log goes on after what was given, but for the one that gave last. Copied only where a
+    /// Places, where there are several logs: where each goes on after what was given, but for the one that gave last. Copied only where a
     /// message that was given is kept.
     places: Arc<[Option<LogPosition>]>,
     /// The log that gave last.
     last: usize,
+    /// Whether the logs of lane high are read, too.
+    has_high: bool,
     /// Number of messages that are still wanted; `None` if there is no limit.
     left: Option<u64>,
     done: bool,
@@ -67,11 +71,12 @@ impl History {
             merge: Merge::new(0),
             places: Arc::default(),
             last: 0,
+            has_high: false,
             left: limit,
             done: false,
         };
         if is_of_topic {
-            history.begin([None]);
+            history.begin([(None, Lane::Normal)]);
         }
         history
     }
@@ -118,6 +123,7 @@ impl History {
 
     /// Tells the merge what is known to be next.
     fn settle(&mut self) {
+        self.begin_high();
         let History { logs, merge, .. } = self;
         merge.ask(|log| logs.get(log).map_or(Some(None), LogHistory::next_turn));
     }
@@ -126,7 +132,8 @@ impl History {
     async fn fill(&mut self) -> Result<(), Error> {
         if self.logs.is_empty() {
             let logs = self.count_logs().await?;
-            self.begin((0..logs).map(Some));
+            let places: Vec<_> = (0..logs).map(|log| (Some(log), Lane::Normal)).collect();
+            self.begin(places);
         }
         if let [log] = &mut self.logs[..] {
             // Without the memory that waiting for several takes.
@@ -145,10 +152,26 @@ impl History {
         Ok(namespace_from_proto(answer.await?)?.spec.logs)
     }
 
-    /// Begins to read logs, each by its place in a namespace's map.
+    /// Begins anew with the logs of both lanes, where the namespace turns out to have lane high, which is known before anything
+    /// can be given. A range of numbers is one of lane normal alone.
+    fn begin_high(&mut self) {
+        let has_numbers = matches!(self.query.since, Start::Sequence(_))
+            || matches!(self.query.until, Until::Sequence(_));
+        let is_needed = !self.has_high && self.logs.iter().any(LogHistory::has_high);
+        if has_numbers || !is_needed {
+            return;
+        }
+        self.has_high = true;
+        let places = self.logs.iter().map(LogHistory::log_place);
+        let both = |place| Lane::ALL.map(|lane| (place, lane));
+        let places: Vec<_> = places.flat_map(both).collect();
+        self.begin(places);
+    }
+
+    /// Begins to read logs, each by its place in a namespace's map and its lane.
     fn begin(
         &mut self,
-        places: impl IntoIterator<Item = Option<u16>, IntoIter: ExactSizeIterator>,
+        places: impl IntoIterator<Item = (Option<u16>, Lane), IntoIter: ExactSizeIterator>,
     ) {
         let places = places.into_iter();
         let connection = Arc::new(HistoryConnection::new(places.len()));
@@ -162,12 +185,13 @@ impl History {
 
     /// Gives the next item of a log, unless it is a message that has expired since it arrived and nobody is to be told.
     fn give(&mut self, log: usize) -> Option<Item> {
-        if self.query.selector.is_some() {
+        let are_several = self.logs.len() > 1 || self.query.selector.is_some();
+        if are_several {
             self.note_places(log);
         }
         let arrived = self.logs.get_mut(log)?.take()?;
         match self.unexpired(arrived)? {
-            Item::Message(message) if self.query.selector.is_some() => {
+            Item::Message(message) if are_several => {
                 let places = Arc::clone(&self.places);
                 Some(Item::Message(message.aside(Aside::Others(places))))
             }

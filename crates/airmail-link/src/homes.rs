@@ -7,7 +7,7 @@
 //!
 //! Invariants: log 0 is always at shard 0; a log's home never changes while the process runs.
 
-use airmail_model::{Lane, LogId, random};
+use airmail_model::{LogId, random};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -94,11 +94,8 @@ impl LogHomes {
     }
 
     fn of_new(&self, log: LogId) -> usize {
-        let lane = match log.lane {
-            Lane::Normal => 0,
-            Lane::High => 1 << 32,
-        };
-        let first = random::nth(u64::from(log.namespace.0) | lane, 0);
+        // Both lanes of an index share a home, so that what a subscription waits for is in one place.
+        let first = random::nth(u64::from(log.namespace.0), 0);
         let place = (first >> 32) + u64::from(log.index.0);
         (place % self.shards as u64) as usize
     }
@@ -112,7 +109,7 @@ mod tests {
     fn log(namespace: u32, index: u16) -> LogId {
         LogId {
             namespace: NamespaceId(namespace),
-            lane: Lane::Normal,
+            lane: airmail_model::Lane::Normal,
             index: LogIndex(index),
         }
     }

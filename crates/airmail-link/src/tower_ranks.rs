@@ -4,7 +4,7 @@
 //! comes or goes moves the logs that it has, or is to have, and no other; and everybody who knows the same towers
 //! ranks them alike, without a word between them.
 
-use airmail_model::{Lane, LogId, random};
+use airmail_model::{LogId, random};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,11 +27,8 @@ impl TowerName {
 
     /// Score of the name for a log: the same in every process, of every release.
     fn score(&self, log: LogId) -> u64 {
-        let lane = match log.lane {
-            Lane::Normal => 0,
-            Lane::High => 1,
-        };
-        let log = u64::from(log.namespace.0) << 24 | u64::from(log.index.0) << 8 | lane;
+        // Both lanes of an index have the same towers, so that what a subscription waits for is in one place.
+        let log = u64::from(log.namespace.0) << 24 | u64::from(log.index.0) << 8;
         let bytes = self.0.bytes();
         let name = bytes.fold(0, |hash, byte| random::nth(hash ^ u64::from(byte), 0));
         random::nth(name ^ log, 1)
@@ -68,7 +65,7 @@ mod tests {
         (0..40).flat_map(|namespace| {
             (0..50).map(move |index| LogId {
                 namespace: NamespaceId(namespace),
-                lane: Lane::Normal,
+                lane: airmail_model::Lane::Normal,
                 index: LogIndex(index),
             })
         })

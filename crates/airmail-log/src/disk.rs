@@ -22,7 +22,7 @@ mod writer;
 
 pub use data_dir::{DataDir, DataDirError, Repair};
 pub use files::{DiskFiles, DiskOptions};
-pub use identity::{Identity, IdentityError};
+pub use identity::{Identity, IdentityError, Needs};
 pub use locks::{Guard, NoLock};
 pub use modes::Exposed;
 pub use read_only::ReadOnlyFiles;

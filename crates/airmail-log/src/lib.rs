@@ -27,3 +27,4 @@ pub use contract::{
     Scope, ScopeFilter, Soundness, StorageTraits, Stored, Tag, TopicPage, TopicSeen, Trouble,
     Waker, WantEdit,
 };
+pub use disk::Needs;

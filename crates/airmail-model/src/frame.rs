@@ -129,6 +129,20 @@ pub struct Subscribe {
     /// first subscription of a stream says holds for all of them. Then they may overlap: each has a filter, and there may
     /// be any number to a topic and of a log, topics beside selections.
     pub matches: bool,
+    /// Lanes in which it is.
+    pub lanes: Lanes,
+}
+
+/// Lanes in which a subscription is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// Each that its namespace has, in each as it begins. A number says where in lane normal: lane high begins with the latest.
+    #[default]
+    Each,
+    /// This one alone.
+    Only(Lane),
+    /// Each; in lane high from this place on, whatever its start says, which is a number in lane normal.
+    HighFrom(LogPosition),
 }
 
 /// Another filter for a subscription of a stream with [`Subscribe::matches`].
@@ -247,6 +261,9 @@ pub enum State {
         /// number is lost, and no more. `None`: as far as it is another life, all of the one before from where the
         /// subscription stands.
         lost_before: Option<Sequence>,
+        /// Where it is detached in the other lane, too: of a subscription that has just begun, both are told at once, so that
+        /// whoever comes back with its position has a place in either.
+        beside: Option<LogPosition>,
     },
     /// All that [`Subscribe::until`] asked for has been sent.
     Complete {
@@ -295,13 +312,38 @@ impl State {
                 log,
                 incarnation,
                 next,
+                beside,
                 ..
-            } => Places::from_iter([LogPosition {
-                log: *log,
-                incarnation: *incarnation,
-                next: *next,
-            }]),
+            } => {
+                let place = LogPosition {
+                    log: *log,
+                    incarnation: *incarnation,
+                    next: *next,
+                };
+                [place].into_iter().chain(*beside).collect()
+            }
             State::Removed | State::Failed(_) | State::Unchanged(_) => Places::new(),
+        }
+    }
+
+    /// The lane that it alone is about. `None`: it is about both, or about the subscription as a whole.
+    #[must_use]
+    pub fn lane(&self) -> Option<Lane> {
+        match self {
+            State::Live { places } => {
+                let first = places.first()?.log.lane;
+                let is_one = places.iter().all(|place| place.log.lane == first);
+                is_one.then_some(first)
+            }
+            State::Detached { log, beside, .. } => {
+                let is_one = beside.is_none_or(|place| place.log.lane == log.lane);
+                is_one.then_some(log.lane)
+            }
+            State::Complete { .. }
+            | State::Changed { .. }
+            | State::Unchanged(_)
+            | State::Removed
+            | State::Failed(_) => None,
         }
     }
 }
@@ -359,4 +401,19 @@ pub enum Reply {
         /// Its present state.
         state: State,
     },
+}
+
+impl Reply {
+    /// The lane that it alone is about. `None`: it is about both lanes or about none, and whatever reorders lanes keeps
+    /// it in its place among all replies.
+    #[must_use]
+    pub fn lane(&self) -> Option<Lane> {
+        match self {
+            Reply::Delivery(delivery) => Some(delivery.log.lane),
+            Reply::Expired(expired) => Some(expired.log.lane),
+            Reply::Gap { log, .. } | Reply::Mark { log, .. } => Some(log.lane),
+            Reply::Status { state, .. } => state.lane(),
+            Reply::Acked { .. } | Reply::Clock { .. } => None,
+        }
+    }
 }

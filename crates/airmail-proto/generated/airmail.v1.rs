@@ -430,6 +430,9 @@ pub mod subscribe_request {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Start {
+    /// In Add, with `sequence`, which is a number of lane normal: the position in lane high to go on from. Empty: the latest.
+    #[prost(string, tag = "6")]
+    pub high: ::prost::alloc::string::String,
     #[prost(oneof = "start::At", tags = "1, 2, 3, 4, 5")]
     pub at: ::core::option::Option<start::At>,
 }
@@ -774,6 +777,9 @@ pub struct At {
     /// In `HistoryResponse.begin`: what the node's monotone clock showed, as in StreamClock.
     #[prost(uint64, tag = "8")]
     pub node_ns: u64,
+    /// In `HistoryResponse.begin`: the namespace has logs of lane high, too.
+    #[prost(bool, tag = "9")]
+    pub has_high: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRequest {
@@ -809,6 +815,9 @@ pub struct HistoryRequest {
     /// As in Add.
     #[prost(uint32, optional, tag = "14")]
     pub log: ::core::option::Option<u32>,
+    /// Only the messages of this lane. Absent: of both, each in its own order.
+    #[prost(enumeration = "Lane", optional, tag = "15")]
+    pub lane: ::core::option::Option<i32>,
     /// In place of a topic, as in Add.
     #[prost(oneof = "history_request::Selector", tags = "11, 12, 13")]
     pub selector: ::core::option::Option<history_request::Selector>,

@@ -218,7 +218,9 @@ pub fn lane_from_proto(lane: i32) -> Option<Lane> {
     u8::try_from(lane).ok().and_then(Lane::from_u8)
 }
 
-fn no_such_lane(lane: i32) -> Error {
+/// Refusal of a number that is no lane's.
+#[must_use]
+pub fn no_such_lane(lane: i32) -> Error {
     Error::new(ErrorCode::InvalidArgument)
         .field("lane")
         .value(lane)

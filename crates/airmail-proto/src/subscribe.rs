@@ -14,9 +14,11 @@ pub use wanted::{Named, named_from_proto, selection_to_proto};
 
 use crate::v1;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Change, Generation, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::frame::{Change, Generation, Lanes, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::namespace::{namespace_not_found, namespace_or_default};
-use airmail_model::{AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence};
+use airmail_model::{
+    AppendTime, Error, ErrorCode, Lane, Limits, MapEpoch, NamespaceId, Position, Sequence,
+};
 use std::sync::Arc;
 
 /// A subscription as asked for, from a message; `id_of` knows the namespaces.
@@ -46,6 +48,7 @@ pub fn subscribe_from_proto(
         filter: filter_from_proto(&add.filter)?,
         headers_only: add.headers_only,
         matches: add.matches,
+        lanes: lanes_from_proto(add.start.as_ref())?,
     })
 }
 
@@ -105,6 +108,25 @@ pub fn start_from_proto(start: Option<&v1::Start>) -> Result<Option<Start>, Erro
     }))
 }
 
+/// Where a subscription that begins at a number goes on in lane high, from a message.
+///
+/// # Errors
+/// Those of a position; `INVALID_ARGUMENT` for one that is not of one log of lane high.
+fn lanes_from_proto(start: Option<&v1::Start>) -> Result<Lanes, Error> {
+    let text = start.map_or("", |start| &start.high);
+    if text.is_empty() {
+        return Ok(Lanes::Each);
+    }
+    let position = text.parse::<Position>()?;
+    match position.logs[..] {
+        [place] if place.log.lane == Lane::High => Ok(Lanes::HighFrom(place)),
+        _ => Err(Error::new(ErrorCode::InvalidArgument)
+            .field("start.high")
+            .value(text)
+            .limit("a position in one log of lane high")),
+    }
+}
+
 /// Where a look into history ends, from a message. Absent: the end as it is now.
 ///
 /// # Errors
@@ -141,7 +163,10 @@ pub fn subscribe_to_proto(
         generation: subscribe.generation.0,
         namespace: namespace.to_owned(),
         topic: topic.to_owned(),
-        start: Some(start_to_proto(&subscribe.start)),
+        start: Some(v1::Start {
+            high: high_to_proto(subscribe),
+            ..start_to_proto(&subscribe.start)
+        }),
         batches,
         name: String::new(),
         filter: filter_to_proto(subscribe.filter.as_deref()),
@@ -164,7 +189,21 @@ pub fn start_to_proto(start: &Start) -> v1::Start {
             Start::Time(time) => v1::start::At::TimeUs(time.0),
             Start::Position(position) => v1::start::At::Position(position.to_string()),
         }),
+        high: String::new(),
     }
+}
+
+/// Where a subscription goes on in lane high that begins at a number, as text.
+fn high_to_proto(subscribe: &Subscribe) -> String {
+    let Lanes::HighFrom(place) = subscribe.lanes else {
+        return String::new();
+    };
+    let position = Position {
+        namespace: subscribe.namespace,
+        epoch: MapEpoch(1),
+        logs: vec![place],
+    };
+    position.to_string()
 }
 
 /// The end of a look into history as a message; `None` for the end as it is now.
@@ -175,7 +214,8 @@ pub fn until_to_proto(until: Until) -> Option<v1::Start> {
         Until::Sequence(sequence) => v1::start::At::Sequence(sequence.0),
         Until::Time(time) => v1::start::At::TimeUs(time.0),
     };
-    Some(v1::Start { at: Some(at) })
+    let high = String::new();
+    Some(v1::Start { at: Some(at), high })
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use crate::invariants::filters;
 use crate::message::{MessageId, payload};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, RoleId, TopicName,
+    Batch, BatchEncoder, Checked, Lane, Limits, LogId, MapEpoch, Message, RoleId, TopicName,
 };
 
 /// A message of a batch to be.
 #[derive(Clone, Debug)]
 pub struct Part {
+    /// Its lane.
+    pub lane: Lane,
     /// The message.
     pub id: MessageId,
     /// The message's topic.
@@ -35,6 +37,7 @@ pub fn topic_name(number: u64) -> TopicName {
 #[must_use]
 pub fn message(part: &Part) -> Message {
     Message {
+        lane: part.lane,
         ttl_ms: part.ttl_ms,
         audience: part.audience.clone(),
         attributes: filters::attributes(part.number),

@@ -127,6 +127,8 @@ kinds! {
     #[World] HistoryTime = "history until a time",
     #[World] HistoryNumber = "history until a number",
     #[World] HistoryDone = "history complete",
+    #[World] PublishedHigh = "message published to lane high",
+    #[World] ToldOfBothLanes = "subscription told of both lanes at once",
     #[World] PublishedExpiring = "message published that expires",
     #[World] PublishedRestricted = "message published for some roles",
     #[World] SubscribedFiltered = "subscribed with a filter",

@@ -106,6 +106,10 @@ pub enum Plant {
     NamedOnce,
     /// [`BrokerBug::TurnsOffByOne`].
     TurnsOffByOne,
+    /// [`BrokerBug::HighFromLatest`].
+    HighFromLatest,
+    /// [`BrokerBug::LanesToldApart`].
+    LanesToldApart,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -199,6 +203,8 @@ impl Plant {
             | Plant::OvertakenForgotten
             | Plant::NamedOnce
             | Plant::TurnsOffByOne
+            | Plant::HighFromLatest
+            | Plant::LanesToldApart
             | Plant::NotJudgedAgain => Stage::World,
             Plant::SilentReaderCounts
             | Plant::LiveBeforeEffective
@@ -251,8 +257,6 @@ impl Plant {
             Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2", "served: "],
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
-            Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
-            Plant::RetiredUnemptied | Plant::TakenBeforeSealed => &["G2"],
             // Messages are skipped, or waited for where nobody gives them any more.
             Plant::EndBeforeSealed => &["G2", "liveness"],
             // A retry is stored again, or told that it is not.
@@ -296,8 +300,6 @@ impl Plant {
                 "G8 good input is taken: LOG_SUSPENDED",
                 "G2 a good subscription holds",
             ],
-            Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
-            Plant::NamedOnce | Plant::TurnsOffByOne => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
@@ -314,12 +316,8 @@ impl Plant {
             Plant::MemoryKept => &["memory: "],
             Plant::EndedStaysLive => &["ranges: "],
             Plant::CreditTwice => &["credit: "],
-            Plant::RangeOffByOne
-            | Plant::GapTooLong
-            | Plant::IndexMissesOne
-            | Plant::BlockGoneEarly
-            | Plant::DetachOffByOne
-            | Plant::PositionBeyondEnd => &["G2"],
+            // Messages are lost, doubled or out of order.
+            _ => &["G2"],
         }
     }
 
@@ -377,6 +375,8 @@ impl Plant {
             Plant::SelectionOfWanted => BrokerBug::SelectionOfWanted,
             Plant::NamedOnce => BrokerBug::NamedOnce,
             Plant::TurnsOffByOne => BrokerBug::TurnsOffByOne,
+            Plant::HighFromLatest => BrokerBug::HighFromLatest,
+            Plant::LanesToldApart => BrokerBug::LanesToldApart,
             _ => return None,
         })
     }

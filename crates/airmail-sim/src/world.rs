@@ -26,6 +26,7 @@ mod plug;
 mod publisher;
 mod restore;
 mod shard;
+mod statuses;
 mod subscribing;
 mod traffic;
 mod truth;
@@ -151,6 +152,11 @@ pub struct World {
     plant: Option<Plant>,
 }
 
+/// Whether something is published to lane high in the run of a seed: in about a third of them.
+fn has_lanes(seed: u64) -> bool {
+    Entropy::new(seed ^ 0x1a9e_0017).chance(350_000)
+}
+
 impl World {
     /// The run of a seed.
     #[must_use]
@@ -191,14 +197,14 @@ impl World {
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &cluster, &mut chance))
             .collect();
+        evidence.ledger.has_lanes = has_lanes(seed);
         let publishers: Vec<Publisher> = (0..u32::try_from(shape.publishers).unwrap_or(1))
-            .map(|number| Publisher::new(number, plant, &mut chance))
+            .map(|number| Publisher::new(number, plant, &mut chance).with_lanes(has_lanes(seed)))
             .collect();
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
             .map(|number| Client::new(number, plant, (&audiences, &filters), &mut chance))
             .collect();
-        evidence.ledger.audiences = audiences;
-        evidence.ledger.filters = filters;
+        (evidence.ledger.audiences, evidence.ledger.filters) = (audiences, filters);
         evidence.ledger.selections = Selections::new(seed);
         evidence.ledger.expiry = expiry(seed, &cluster, is_of_writers);
         World {

@@ -1,7 +1,7 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 to 7), kind u8, the number of a namespace
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 8), kind u8, the number of a namespace
 //! (from 11 on: of a role) u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes), from version 3 on the storage's name (length u8,
 //!   bytes), and in version 4 its provisions (length u8, bytes)
@@ -10,18 +10,20 @@
 //! - 4 purged: nothing more; in version 5 the epoch of a map that was retired, u32
 //! - 5 raise: version u8; of namespace 0
 //! - 6 move, in version 5: based on u64, the storage's name, provisions (length u8, bytes each)
-//! - 7 retired, in version 5: the epoch of an earlier map u32, logs u16, where each of them ended u64
+//! - 7 retired, in version 5: the epoch of an earlier map u32, logs u16, where each of them ended u64; in version 8 then
+//!   where those of the high lane ended, as many u64
 //! - 8 suspend, in version 6: a log (lane u8, index u16), its life u64, the life that follows if the loss is accepted u64,
 //!   where it was cut u64 (0: all is lost), where it ended u64
 //! - 9 truncate, in version 6: a log, the count of its cuts with this one u32, where it was cut u64
 //! - 10 recreate, in version 6: based on u64, provisions (length u8, bytes)
 //! - 11 create a role, in version 7: name (length u8, bytes)
 //! - 12 delete a role, in version 7: nothing more
+//! - 13 add lane high, in version 8: nothing more
 //!
 //! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
 //! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a
 //! name, a version 4 only of one for which the storage has provisioned, a version 5 only of what moves have brought, a
-//! version 6 only of what losses have, a version 7 only of roles.
+//! version 6 only of what losses have, a version 7 only of roles, a version 8 only of what lane high has.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -31,7 +33,7 @@
 
 mod reader;
 
-use airmail_log::LogLoss;
+use airmail_log::{LogLoss, Needs};
 use airmail_model::batch::BatchTarget;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, NamespaceId,
@@ -53,6 +55,8 @@ const MOVES: u8 = 5;
 const LOSSES: u8 = 6;
 /// Version of roles.
 const ROLES: u8 = 7;
+/// Version of lane high, and of what becomes of its logs.
+const LANES: u8 = 8;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
@@ -65,10 +69,11 @@ const TRUNCATE: u8 = 9;
 const RECREATE: u8 = 10;
 const CREATE_ROLE: u8 = 11;
 const DELETE_ROLE: u8 = 12;
+const ADD_HIGH: u8 = 13;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = ROLES;
+pub(super) const LAST_VERSION: u8 = LANES;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -101,6 +106,8 @@ pub(super) enum Change {
     },
     /// Commands up to this version count from here on.
     Raise { version: u8 },
+    /// It is to have logs of lane high, too. Void if it has.
+    AddHigh { id: NamespaceId },
     /// Its logs are to be in another storage from here on.
     Move {
         id: NamespaceId,
@@ -115,6 +122,8 @@ pub(super) enum Change {
         epoch: MapEpoch,
         /// Where each of them ended, in order of index.
         ends: Vec<Sequence>,
+        /// Where each of lane high ended, likewise, if that map had such.
+        high_ends: Vec<Sequence>,
     },
     /// A log's storage has lost something of it: it stops.
     Suspend { log: LogId, loss: LogLoss },
@@ -148,6 +157,7 @@ impl Change {
             | Change::Purged { id, .. }
             | Change::Move { id, .. }
             | Change::Retired { id, .. }
+            | Change::AddHigh { id }
             | Change::Recreate { id, .. } => *id,
             Change::Suspend { log, .. } | Change::Truncate { log, .. } => log.namespace,
             Change::Raise { .. } | Change::CreateRole { .. } | Change::DeleteRole { .. } => {
@@ -167,6 +177,8 @@ impl Change {
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::AddHigh { .. } => LANES,
+            Change::Retired { high_ends, .. } if !high_ends.is_empty() => LANES,
             Change::CreateRole { .. } | Change::DeleteRole { .. } => ROLES,
             Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => LOSSES,
             Change::Move { .. }
@@ -187,8 +199,8 @@ impl Change {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let kind = match self {
+    fn kind(&self) -> u8 {
+        match self {
             Change::Create { .. } => CREATE,
             Change::Update { .. } => UPDATE,
             Change::Delete { .. } => DELETE,
@@ -201,9 +213,13 @@ impl Change {
             Change::Recreate { .. } => RECREATE,
             Change::CreateRole { .. } => CREATE_ROLE,
             Change::DeleteRole { .. } => DELETE_ROLE,
-        };
+            Change::AddHigh { .. } => ADD_HIGH,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
         let version = self.version();
-        let mut out = vec![version, kind];
+        let mut out = vec![version, self.kind()];
         out.extend(self.number().to_le_bytes());
         match self {
             Change::Create {
@@ -233,7 +249,7 @@ impl Change {
             }
             Change::Delete { based_on, .. } => out.extend(based_on.to_le_bytes()),
             Change::CreateRole { name, .. } => counted(&mut out, name.as_bytes()),
-            Change::DeleteRole { .. } => {}
+            Change::DeleteRole { .. } | Change::AddHigh { .. } => {}
             Change::Purged { epoch, .. } => {
                 out.extend(epoch.iter().flat_map(|epoch| epoch.0.to_le_bytes()));
             }
@@ -248,10 +264,16 @@ impl Change {
                 counted(&mut out, storage.as_str().as_bytes());
                 counted(&mut out, provisions.as_bytes());
             }
-            Change::Retired { epoch, ends, .. } => {
+            Change::Retired {
+                epoch,
+                ends,
+                high_ends,
+                ..
+            } => {
                 out.extend(epoch.0.to_le_bytes());
                 out.extend(u16::try_from(ends.len()).unwrap_or(u16::MAX).to_le_bytes());
-                out.extend(ends.iter().flat_map(|end| end.0.to_le_bytes()));
+                let all = ends.iter().chain(high_ends);
+                out.extend(all.flat_map(|end| end.0.to_le_bytes()));
             }
             Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => {
                 self.encode_loss(&mut out);
@@ -326,11 +348,7 @@ impl Change {
                 storage: from.storage()?,
                 provisions: Provisions::new(from.bytes()?)?,
             },
-            RETIRED => {
-                let epoch = from.epoch()?;
-                let ends = from.ends()?;
-                Change::Retired { id, epoch, ends }
-            }
+            RETIRED => from.retired(id, version)?,
             SUSPEND => Change::Suspend {
                 log: from.log(id)?,
                 loss: from.loss()?,
@@ -350,6 +368,7 @@ impl Change {
                 name: from.role_name()?,
             },
             DELETE_ROLE => Change::DeleteRole { id: RoleId(id.0) },
+            ADD_HIGH => Change::AddHigh { id },
             RAISE if id == LogId::SYSTEM.namespace => Change::Raise {
                 version: from.u8()?,
             },
@@ -402,21 +421,24 @@ fn log_in(out: &mut Vec<u8>, log: LogId) {
     out.extend(log.index.0.to_le_bytes());
 }
 
-/// Whether commands in a batch for log 0 are about roles, or raise it to a version that has them: a program that knows none
-/// must not read it.
+/// Knowledge that a program needs which reads log 0 with the commands in a batch, or what may be written after them.
 #[must_use]
-pub fn brings_roles(batch: &Batch) -> bool {
-    let needs_roles = |change: Change| {
+pub fn needed_by(batch: &Batch) -> Needs {
+    let needs = |change: Change| {
         let raised = match change {
             Change::Raise { version } => version,
             _ => 0,
         };
-        change.version().max(raised) >= ROLES
+        match change.version().max(raised) {
+            ..ROLES => Needs::Nothing,
+            ROLES => Needs::Roles,
+            _ => Needs::Lanes,
+        }
     };
-    let mut changes = batch
+    let changes = batch
         .iter()
         .filter_map(|record| Change::decode(record.payload));
-    changes.any(needs_roles)
+    changes.map(needs).max().unwrap_or_default()
 }
 
 /// A length of one byte, and as many bytes.

@@ -195,12 +195,14 @@ impl CatalogCore {
                 namespace,
                 first,
                 logs,
+                has_high,
                 as_of,
                 origin,
             } => {
                 let given = DyingLogs {
                     first,
                     logs,
+                    has_high,
                     origin,
                 };
                 let dying = self.fold.dying.get(&namespace);
@@ -277,7 +279,7 @@ impl CatalogCore {
             let mut lossy = entry.losses.keys();
             let is_own = |log: &LogId| {
                 entry
-                    .maps()
+                    .maps_in(log.lane)
                     .any(|map| map.logs(log.lane).any(|of| of == *log))
             };
             assert!(lossy.all(is_own), "losses: of {entry:?}");
@@ -345,8 +347,8 @@ impl CatalogCore {
 /// Number of logs of a namespace that are to be open.
 fn opened(entry: &Entry) -> usize {
     let earlier = entry.earlier.iter().filter(|earlier| earlier.is_kept());
-    let earlier = earlier.map(|earlier| usize::from(earlier.logs()));
-    usize::from(entry.namespace.spec.logs) + earlier.sum::<usize>()
+    let earlier = earlier.flat_map(EarlierMap::all_logs);
+    entry.all_logs().chain(earlier).count()
 }
 
 /// Logs of a namespace that are retired and may still be there, with the commands that said so.
@@ -366,7 +368,7 @@ fn retired(entry: &Entry) -> impl Iterator<Item = (DyingLogs, Sequence)> + '_ {
 
 /// Settings with which a log of a namespace is to be opened, and the map for which it is to be sealed.
 fn wanted(entry: &Entry, log: LogId) -> Option<(LogSpec, Option<MapEpoch>)> {
-    if entry.map.logs(Lane::Normal).any(|of| of == log) {
+    if entry.all_logs().any(|of| of == log) {
         return Some((entry.spec_of(log), None));
     }
     let earlier = entry.earlier_of(log).filter(|earlier| earlier.is_kept())?;

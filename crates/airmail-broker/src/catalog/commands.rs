@@ -390,6 +390,7 @@ fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
         Change::DeleteRole { id } => (!catalog.roles().has(*id)).then(|| change.id()),
         Change::Purged { .. }
         | Change::Raise { .. }
+        | Change::AddHigh { .. }
         | Change::Retired { .. }
         | Change::Suspend { .. }
         | Change::Recreate { .. } => None,

@@ -30,8 +30,10 @@ pub(super) struct Dying {
 pub(super) struct DyingLogs {
     /// Index of the first one.
     pub(super) first: LogIndex,
-    /// Number of them.
+    /// Number of them in each lane.
     pub(super) logs: u16,
+    /// There are some of lane high, too.
+    pub(super) has_high: bool,
     /// The storage that has them, and its provisions for them.
     pub(super) origin: Origin,
 }
@@ -43,6 +45,7 @@ impl DyingLogs {
         DyingLogs {
             first: logs.next().map_or(LogIndex(0), |log| log.index),
             logs: earlier.logs(),
+            has_high: earlier.has_high,
             origin: earlier.origin,
         }
     }
@@ -159,7 +162,13 @@ impl Fold {
                 let is_of_this = version == Some(*based_on);
                 return is_of_this && self.moved(*id, *storage, *provisions, at);
             }
-            Change::Retired { id, epoch, ends } => return self.retired(*id, *epoch, ends, at),
+            Change::Retired {
+                id,
+                epoch,
+                ends,
+                high_ends,
+            } => return self.retired((*id, *epoch), (ends, high_ends), at),
+            Change::AddHigh { id } => return self.add_high(*id, at),
             Change::Suspend { .. } | Change::Truncate { .. } | Change::Recreate { .. } => {
                 return self.apply_loss(change, at);
             }
@@ -192,6 +201,7 @@ impl Fold {
         namespace.spec.durability = durability;
         let mut changed = Entry::new(namespace, entry.provisions, at);
         changed.losses = entry.losses.clone();
+        changed.has_high = entry.has_high;
         let earlier = entry.earlier.clone();
         self.catalog.put(changed.with_earlier(earlier));
         true
@@ -225,26 +235,41 @@ impl Fold {
         };
         let mut earlier = entry.earlier.clone();
         earlier.push(entry.to_earlier());
-        let losses = entry.losses.clone();
+        let (losses, has_high) = (entry.losses.clone(), entry.has_high);
         let mut entry = Entry::new(namespace, provisions, at);
-        entry.losses = losses;
+        (entry.losses, entry.has_high) = (losses, has_high);
         self.catalog.put(entry.with_earlier(earlier));
+        true
+    }
+
+    /// Has a namespace have logs of lane high from here on, in its present map; `false` if it has, or is not there. The version
+    /// of the namespace is that of its user's changes, and stays.
+    fn add_high(&mut self, id: NamespaceId, at: Sequence) -> bool {
+        let entry = self.catalog.get(id).filter(|entry| !entry.has_high);
+        let Some(entry) = entry else {
+            // Input: another node's wish came before, or the namespace is deleted.
+            return false;
+        };
+        let mut changed = Entry::clone(entry);
+        (changed.has_high, changed.as_of) = (true, at);
+        self.catalog.put(changed);
         true
     }
 
     /// Notes that nothing is left in the logs of an earlier map, which ended there; `false` if that is void.
     fn retired(
         &mut self,
-        id: NamespaceId,
-        epoch: MapEpoch,
-        ends: &[Sequence],
+        (id, epoch): (NamespaceId, MapEpoch),
+        (ends, high_ends): (&[Sequence], &[Sequence]),
         at: Sequence,
     ) -> bool {
         self.change_earlier(id, epoch, |earlier| {
-            let is_kept = earlier.is_kept() && usize::from(earlier.logs()) == ends.len();
+            let logs = usize::from(earlier.logs());
+            let of_high = if earlier.has_high { logs } else { 0 };
+            let is_kept = earlier.is_kept() && (ends.len(), high_ends.len()) == (logs, of_high);
             if is_kept {
                 earlier.state = EarlierState::Retired {
-                    ends: ends.into(),
+                    ends: ends.iter().chain(high_ends).copied().collect(),
                     as_of: at,
                     is_purged: false,
                     is_lost: false,

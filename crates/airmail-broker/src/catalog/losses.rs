@@ -16,7 +16,7 @@ use super::{CatalogCore, Phase};
 use airmail_log::{LogLoss, LogSpec, Soundness};
 use airmail_model::bug;
 use airmail_model::{
-    Incarnation, Lane, LogId, LogIndex, MapEpoch, Namespace, NamespaceId, Now, Provisions, Sequence,
+    Incarnation, LogId, LogIndex, MapEpoch, Namespace, NamespaceId, Now, Provisions, Sequence,
 };
 
 /// Losses of a log.
@@ -95,7 +95,7 @@ impl Entry {
     }
 
     fn has(&self, log: LogId) -> bool {
-        self.map.logs(log.lane).any(|of| of == log)
+        self.all_logs().any(|of| of == log)
     }
 
     /// Whether a log's storage may be believed that it has lost something: it has not said so before, or less.
@@ -119,7 +119,7 @@ impl Entry {
 
     /// Its present map as one that is lost, as the command `at` says.
     fn to_lost(&self, as_of: Sequence) -> EarlierMap {
-        let logs = self.map.logs(Lane::Normal);
+        let logs = self.all_logs();
         let end = |log| self.suspended(log).map_or(Sequence::MAX, |loss| loss.end);
         EarlierMap {
             state: EarlierState::Retired {
@@ -217,7 +217,8 @@ impl Fold {
         };
         let mut earlier = entry.earlier.clone();
         earlier.push(entry.to_lost(at));
-        let made = Entry::new(namespace, provisions, at);
+        let mut made = Entry::new(namespace, provisions, at);
+        made.has_high = entry.has_high;
         self.catalog.put(made.with_earlier(earlier));
         true
     }

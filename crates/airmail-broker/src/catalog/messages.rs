@@ -66,6 +66,8 @@ pub(crate) enum CatalogInput {
     },
     /// Retention has left nothing in a log that ends there for ever.
     Emptied { log: LogId, end: Sequence },
+    /// Something is published to lane high of a namespace.
+    HighWanted(NamespaceId),
     /// The time has come to have storages keep to what log 0 names.
     Upkeep,
     /// The storage has lost something of a log. May be told again.
@@ -141,7 +143,10 @@ pub(crate) enum Order {
     Delete {
         namespace: NamespaceId,
         first: LogIndex,
+        /// Number of them in each lane.
         logs: u16,
+        /// There are some of lane high, too.
+        has_high: bool,
         as_of: Sequence,
         origin: Origin,
     },

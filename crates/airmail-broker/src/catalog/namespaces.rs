@@ -28,6 +28,8 @@ pub struct Entry {
     pub earlier: Vec<EarlierMap>,
     /// Losses of its logs.
     pub losses: BTreeMap<LogId, LogLosses>,
+    /// Its present map has logs of lane high, too: something was published to it.
+    pub has_high: bool,
 }
 
 /// A map that a namespace had before it was moved.
@@ -41,6 +43,8 @@ pub struct EarlierMap {
     pub durability: Durability,
     /// State of its logs.
     pub state: EarlierState,
+    /// It has logs of lane high, too.
+    pub has_high: bool,
 }
 
 /// State of the logs of an earlier map.
@@ -50,7 +54,7 @@ pub enum EarlierState {
     Kept,
     /// Retention has left nothing in them, or they are lost.
     Retired {
-        /// Where each of them ended, in order of index.
+        /// Where each of them ended, in order of lane and index.
         ends: Arc<[Sequence]>,
         /// Number of the command in log 0 that said so.
         as_of: Sequence,
@@ -59,6 +63,12 @@ pub enum EarlierState {
         /// They were lost, and not given up by retention.
         is_lost: bool,
     },
+}
+
+/// The logs of a map in each lane that it has, in order of lane and index.
+fn logs_in(map: &LogMap, has_high: bool) -> impl Iterator<Item = LogId> + use<> {
+    let high = has_high.then(|| map.logs(Lane::High));
+    map.logs(Lane::Normal).chain(high.into_iter().flatten())
 }
 
 impl EarlierMap {
@@ -90,8 +100,18 @@ impl EarlierMap {
             // Input: a map whose logs are kept.
             return None;
         };
-        let place = self.map.logs(Lane::Normal).position(|of| of == log)?;
+        let place = self.all_logs().position(|of| of == log)?;
         ends.get(place).copied()
+    }
+
+    /// Its logs of each lane, in order of lane and index.
+    pub(crate) fn all_logs(&self) -> impl Iterator<Item = LogId> + use<> {
+        logs_in(&self.map, self.has_high)
+    }
+
+    /// Whether it has logs of a lane.
+    pub(crate) fn has_lane(&self, lane: Lane) -> bool {
+        lane == Lane::Normal || self.has_high
     }
 
     /// Whether its logs were lost.
@@ -118,7 +138,18 @@ impl Entry {
             as_of,
             earlier: Vec::new(),
             losses: BTreeMap::new(),
+            has_high: false,
         }
+    }
+
+    /// The logs of its present map in each lane, in order of lane and index.
+    pub(crate) fn all_logs(&self) -> impl Iterator<Item = LogId> + use<> {
+        logs_in(&self.map, self.has_high)
+    }
+
+    /// Whether its present map has logs of a lane.
+    pub(crate) fn has_lane(&self, lane: Lane) -> bool {
+        lane == Lane::Normal || self.has_high
     }
 
     /// The same with other earlier maps, of which the namespace tells those whose logs are kept.
@@ -140,6 +171,7 @@ impl Entry {
             },
             durability: spec.durability,
             state: EarlierState::Kept,
+            has_high: self.has_high,
         }
     }
 
@@ -148,22 +180,31 @@ impl Entry {
         self.earlier.iter().map(|of| &of.map).chain([&self.map])
     }
 
-    /// The oldest of its maps whose logs are kept.
-    pub(crate) fn oldest_kept(&self) -> &LogMap {
-        let kept = self.earlier.iter().find(|earlier| earlier.is_kept());
+    /// Its maps that have logs of a lane, likewise. Those behind one that has them all have.
+    pub(crate) fn maps_in(&self, lane: Lane) -> impl DoubleEndedIterator<Item = &LogMap> {
+        let earlier = self.earlier.iter().filter(move |of| of.has_lane(lane));
+        let present = self.has_lane(lane).then_some(&self.map);
+        earlier.map(|of| &of.map).chain(present)
+    }
+
+    /// The oldest of its maps whose logs of a lane are kept; the present one, if it has logs of none.
+    pub(crate) fn oldest_kept(&self, lane: Lane) -> &LogMap {
+        let mut earlier = self.earlier.iter();
+        let kept = earlier.find(|earlier| earlier.is_kept() && earlier.has_lane(lane));
         kept.map_or(&self.map, |earlier| &earlier.map)
     }
 
     /// The earlier map that a log is of.
     pub(crate) fn earlier_of(&self, log: LogId) -> Option<&EarlierMap> {
         let mut earlier = self.earlier.iter();
-        earlier.find(|earlier| earlier.map.logs(log.lane).any(|of| of == log))
+        earlier.find(|earlier| earlier.all_logs().any(|of| of == log))
     }
 
-    /// The earlier map of an epoch, if its logs are kept.
-    pub(crate) fn kept_map(&self, epoch: MapEpoch) -> Option<&LogMap> {
+    /// The earlier map of an epoch, if it has logs of a lane that are kept.
+    pub(crate) fn kept_map(&self, epoch: MapEpoch, lane: Lane) -> Option<&LogMap> {
         let mut earlier = self.earlier.iter();
         let found = earlier.find(|earlier| earlier.map.epoch == epoch && earlier.is_kept());
+        let found = found.filter(|earlier| earlier.has_lane(lane));
         found.map(|earlier| &earlier.map)
     }
 
@@ -176,7 +217,7 @@ impl Entry {
 
     /// The log of the map before, in which a topic was, for a log of the present map or an earlier one.
     pub(crate) fn predecessor(&self, log: LogId, topic: TopicHash) -> Option<LogId> {
-        let mut maps = self.maps().rev();
+        let mut maps = self.maps_in(log.lane).rev();
         maps.find(|map| map.logs(log.lane).any(|of| of == log))?;
         Some(maps.next()?.log(topic, log.lane))
     }

@@ -7,7 +7,7 @@ use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
 use super::namespaces::EarlierState;
 use super::{CatalogCore, Phase};
 use airmail_model::bug;
-use airmail_model::{Error, Lane, LogId, MapEpoch, NamespaceId, Now, Sequence};
+use airmail_model::{Error, LogId, MapEpoch, NamespaceId, Now, Sequence};
 use std::sync::Arc;
 
 /// Logs of a namespace that are being opened, sealed or deleted.
@@ -31,6 +31,7 @@ impl CatalogCore {
             Change::Create { id, .. }
             | Change::Update { id, .. }
             | Change::Move { id, .. }
+            | Change::AddHigh { id }
             | Change::Recreate { id, .. } => self.order_open(*id, out),
             Change::Suspend { log, .. } | Change::Truncate { log, .. } => {
                 self.order_log(*log, out);
@@ -75,12 +76,12 @@ impl CatalogCore {
             settling.left += 1;
             out.push(CatalogEffect::Order(Order::Open { log, spec, seal }));
         };
-        for log in entry.map.logs(Lane::Normal) {
+        for log in entry.all_logs() {
             order(log, entry.spec_of(log), None);
         }
         for earlier in entry.earlier.iter().filter(|earlier| earlier.is_kept()) {
             let next = MapEpoch(earlier.map.epoch.0 + 1);
-            for log in earlier.map.logs(Lane::Normal) {
+            for log in earlier.all_logs() {
                 order(log, entry.earlier_spec(earlier), Some(next));
             }
         }
@@ -127,13 +128,16 @@ impl CatalogCore {
         let DyingLogs {
             first,
             logs,
+            has_high,
             origin,
         } = dying;
-        self.settling.entry(namespace).or_default().left += usize::from(logs);
+        let lanes = 1 + usize::from(has_high);
+        self.settling.entry(namespace).or_default().left += usize::from(logs) * lanes;
         out.push(CatalogEffect::Order(Order::Delete {
             namespace,
             first,
             logs,
+            has_high,
             as_of,
             origin,
         }));
@@ -195,6 +199,14 @@ impl CatalogCore {
                 let epoch = Some(earlier.map.epoch);
                 self.note(now, &Change::Purged { id, epoch }, out);
             }
+        }
+    }
+
+    /// Something is to be published to lane high of a namespace: that is to have logs for it.
+    pub(super) fn want_high(&self, now: Now, id: NamespaceId, out: &mut CatalogEffects) {
+        let has_high = self.fold.catalog.get(id).map(|entry| entry.has_high);
+        if has_high == Some(false) && self.phase == Phase::Ready && !self.log.is_torn {
+            self.note(now, &Change::AddHigh { id }, out);
         }
     }
 

@@ -10,7 +10,7 @@ use super::change::Change;
 use super::messages::CatalogEffects;
 use super::namespaces::EarlierMap;
 use super::{CatalogCore, Phase};
-use airmail_model::{Lane, LogId, Now, Sequence};
+use airmail_model::{LogId, Now, Sequence};
 use std::collections::BTreeMap;
 
 /// Logs of earlier maps that are empty, with where each ended.
@@ -18,14 +18,14 @@ use std::collections::BTreeMap;
 pub(super) struct Emptied(BTreeMap<LogId, Sequence>);
 
 impl Emptied {
-    /// Where each log of a map ended, if all of them are empty.
+    /// Where each log of a map ended, in order of lane and index, if all of them are empty.
     fn ends(&self, earlier: &EarlierMap) -> Option<Vec<Sequence>> {
-        let logs = earlier.map.logs(Lane::Normal);
+        let logs = earlier.all_logs();
         logs.map(|log| self.0.get(&log).copied()).collect()
     }
 
     fn forget(&mut self, earlier: &EarlierMap) {
-        for log in earlier.map.logs(Lane::Normal) {
+        for log in earlier.all_logs() {
             self.0.remove(&log);
         }
     }
@@ -55,10 +55,17 @@ impl CatalogCore {
             return;
         }
         self.emptied.0.insert(log, end);
-        if let Some(ends) = self.emptied.ends(&earlier) {
+        if let Some(mut ends) = self.emptied.ends(&earlier) {
             self.emptied.forget(&earlier);
             let (id, epoch) = (log.namespace, earlier.map.epoch);
-            self.note(now, &Change::Retired { id, epoch, ends }, out);
+            let high_ends = ends.split_off(earlier.logs().into());
+            let retired = Change::Retired {
+                id,
+                epoch,
+                ends,
+                high_ends,
+            };
+            self.note(now, &retired, out);
         }
     }
 

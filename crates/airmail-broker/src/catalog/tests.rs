@@ -299,6 +299,7 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
         namespace,
         first: LogIndex(0),
         logs: 4,
+        has_high: false,
         as_of: Sequence(5),
         origin: Origin::default(),
     }];
@@ -474,6 +475,7 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
         namespace,
         first: LogIndex(0),
         logs: 2,
+        has_high: false,
         as_of: Sequence(2),
         origin: Origin::default(),
     };

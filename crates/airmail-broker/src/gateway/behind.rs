@@ -22,6 +22,9 @@ pub(crate) enum BehindState {
     Moving,
     /// The tower is asked where it begins, or for the new life of its log.
     Locating(Begin),
+    /// It is known where it begins, and where its log ended when that was told, after this attachment of its tail if nobody was
+    /// there. It waits for the other parts to be placed.
+    Placed(Begin, Sequence, Option<u64>),
     /// Its log has ended, and the one that goes on with its topic is not known or not open here. It is to begin there.
     AwaitingSuccessor(Begin),
     /// Its session has no credit, or lets others go first.
@@ -140,6 +143,12 @@ impl BehindTable {
     pub(super) fn remove(&mut self, key: BehindKey) -> Behind {
         self.crossings.remove(&key);
         self.slab.remove(key.place())
+    }
+
+    /// Whether a record is there, and of this subscription.
+    pub(crate) fn has(&self, key: BehindKey, sub: SubKey) -> bool {
+        let behind = self.slab.get(key.place());
+        behind.is_some_and(|behind| behind.sub == sub)
     }
 
     /// The key of a member, if it is still the same attempt.

@@ -9,7 +9,7 @@ use crate::link::{Follow, ToTower};
 use airmail_log::AppendClock;
 use airmail_model::frame::{Channel, GapReason, Places, Reply, State};
 use airmail_model::position::LogPosition;
-use airmail_model::{AppendTime, Error, Sequence};
+use airmail_model::{AppendTime, Error, Lane, Sequence};
 
 impl Gateway {
     /// Tells a subscription's client how it stands.
@@ -23,7 +23,7 @@ impl Gateway {
         out.reply(self.sessions[sub.session].id, reply);
     }
 
-    /// Tells its client, once, that a subscription is behind, and where.
+    /// Tells its client, once, that a part is behind, and where.
     pub(super) fn tell_detached(&mut self, key: BehindKey, out: &mut GatewayEffects) {
         let life = self.behind.crossing(key).map(|of| of.life);
         let behind = &mut self.behind[key];
@@ -37,9 +37,11 @@ impl Gateway {
             next: behind.told,
             resumed: false,
             lost_before: None,
+            beside: None,
         };
         let sub = behind.sub;
         self.tell_status(sub, state, out);
+        self.begin_others(sub, out);
     }
 
     /// Tells a gap on a subscription's own channel; what lies between `told` and its beginning is
@@ -90,6 +92,7 @@ impl Gateway {
         let session = &mut self.sessions[behind.session];
         match behind.state {
             BehindState::Locating(_)
+            | BehindState::Placed(..)
             | BehindState::Moving
             | BehindState::AwaitingWant
             | BehindState::Complete(_) => {}
@@ -100,7 +103,8 @@ impl Gateway {
                 self.logs[behind.log].clock.waiting.remove(&key);
             }
             BehindState::NoCredit => {
-                session.turns.leave(behind.log, behind.ticket);
+                let lane = self.logs[behind.log].id.lane;
+                session.turns_mut(lane).leave(behind.log, behind.ticket);
             }
             BehindState::Reading => {
                 #[cfg(feature = "sabotage")]
@@ -108,7 +112,8 @@ impl Gateway {
                 #[cfg(not(feature = "sabotage"))]
                 let is_kept = false;
                 if !is_kept {
-                    session.turns.end(behind.log);
+                    let lane = self.logs[behind.log].id.lane;
+                    session.turns_mut(lane).end(behind.log);
                 }
             }
             BehindState::AwaitingTail => {
@@ -252,6 +257,7 @@ impl Gateway {
         };
         self.stats.rejoined += u64::from(behind.shown);
         self.tell_live_at(behind.sub, place, out);
+        self.begin_others(behind.sub, out);
     }
 
     /// Tells a subscription's client that it is live in a log; with what the client was told last, if that is the same
@@ -327,8 +333,9 @@ impl Gateway {
         let ticket = self.behind.ticket();
         self.behind[key].ticket = ticket;
         let (session, log) = (self.behind[key].session, self.behind[key].log);
-        let most = self.following_max(session);
-        let turns = &mut self.sessions[session].turns;
+        let lane = self.logs[log].id.lane;
+        let most = self.following_max(session, lane);
+        let turns = self.sessions[session].turns_mut(lane);
         if !most.is_some_and(|most| turns.may_follow(log, most)) {
             turns.park(log, ticket, key);
             self.behind[key].state = BehindState::NoCredit;
@@ -349,12 +356,18 @@ impl Gateway {
         }));
     }
 
-    /// Has those read for whom the session's credit allows it, oldest first. The tower finds out which of
+    /// Has those read for whom the session's credit allows it in each lane, oldest first. The tower finds out which of
     /// them are at the end; that one is at the tail, as far as it is attached, is known here.
     pub(super) fn unpark(&mut self, session: SessionKey, out: &mut GatewayEffects) {
-        while !self.sessions[session].turns.is_nobody_parked() {
-            let most = self.following_max(session);
-            let turns = &mut self.sessions[session].turns;
+        for lane in [Lane::High, Lane::Normal] {
+            self.unpark_in(session, lane, out);
+        }
+    }
+
+    fn unpark_in(&mut self, session: SessionKey, lane: Lane, out: &mut GatewayEffects) {
+        while !self.sessions[session].turns(lane).is_nobody_parked() {
+            let most = self.following_max(session, lane);
+            let turns = self.sessions[session].turns_mut(lane);
             let Some(key) = most.and_then(|most| turns.pop_next(most)) else {
                 // Input: no credit for more.
                 return;

@@ -57,7 +57,7 @@ impl Gateway {
     pub(super) fn give_part(&mut self, key: BehindKey, part: Part, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
         let (session, sub, log) = (behind.session, behind.sub, behind.log);
-        if !self.may_deliver(session) || !self.sessions[session].has_credit() {
+        if !self.may_deliver(session, log) {
             self.leave(key, out);
             self.behind[key].at = part.first;
             self.follow(key, out);
@@ -90,7 +90,7 @@ impl Gateway {
             Some(crate::sabotage::Bug::LateNotCharged) => DELIVERY_OVERHEAD_BYTES,
             _ => cost,
         };
-        self.sessions[session].charge(cost);
+        self.sessions[session].charge(self.logs[log].id.lane, cost);
         self.stats.delivered(&body);
         self.given(session, body.len());
         let behind = &self.behind[key];
@@ -151,7 +151,8 @@ impl Gateway {
         };
         let behind = &mut self.behind[key];
         behind.at = behind.at.max(next);
-        if self.sessions[behind.session].has_credit() {
+        let lane = self.logs[behind.log].id.lane;
+        if self.sessions[behind.session].has_credit(lane) {
             self.tell_progress(key, next, out);
         } else {
             self.timers.withheld.insert(member);

@@ -12,7 +12,7 @@ use super::tail_lane::Pace;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::Interest;
 use airmail_flow::Ticket;
-use airmail_model::limits::CREDIT_BYTES_MAX;
+use airmail_model::Lane;
 use std::collections::BTreeMap;
 
 /// Counts of a session's subscriptions: all, those that wait for credit, those that the tower reads for.
@@ -224,17 +224,12 @@ impl Gateway {
                 "numbers: {all} of {:?}, of {most}",
                 session.id
             );
-            session.turns.check();
-            let parked = session.turns.parked();
+            session.check();
+            let turns = Lane::ALL.map(|lane| session.turns(lane));
+            let parked: usize = turns.iter().map(|turns| turns.parked()).sum();
             assert_eq!(parked, counted.parked, "parked: of {:?}", session.id);
-            let following = session.turns.following();
+            let following: u64 = turns.iter().map(|turns| turns.following()).sum();
             assert_eq!(following, counted.following, "following: {:?}", session.id);
-            assert!(
-                session.credit() <= CREDIT_BYTES_MAX.into(),
-                "credit: {:?} has {}",
-                session.id,
-                session.credit()
-            );
             self.check_admission(key, session);
         }
         let wait = |(_, one): &(SessionKey, &Session)| !one.publishes.queue.is_empty();
@@ -285,7 +280,8 @@ impl Gateway {
         match behind.state {
             BehindState::Moving => panic!("one_state: {behind:?} waits for nothing"),
             BehindState::NoCredit => {
-                let turns = &self.sessions[behind.session].turns;
+                let lane = self.logs[behind.log].id.lane;
+                let turns = self.sessions[behind.session].turns(lane);
                 let found = turns.waiting(behind.log, behind.ticket);
                 assert_eq!(found, Some(key), "parked: {behind:?}");
             }
@@ -323,8 +319,22 @@ impl Gateway {
                     log.id
                 );
             }
+            BehindState::Placed(..) => self.check_placed(behind),
             BehindState::Locating(_) | BehindState::Reading | BehindState::Complete(_) => {}
         }
+    }
+
+    /// Asserts that a part that waits for another one to be placed has one.
+    fn check_placed(&self, behind: &Behind) {
+        let mut parts = self.late_parts(behind.sub).into_iter();
+        let is_sought = |part| {
+            let state = self.behind[part].state;
+            matches!(
+                state,
+                BehindState::Locating(_) | BehindState::AwaitingSuccessor(_)
+            )
+        };
+        assert!(parts.any(is_sought), "placed: {behind:?} waits for nobody");
     }
 
     fn check_tail(&self, key: LogKey) {

@@ -92,7 +92,8 @@ impl Gateway {
             BehindState::Locating(Begin::Position(next)) => {
                 (behind.told, behind.at) = (next, next);
             }
-            BehindState::Locating(begin) if !behind.shown => {
+            BehindState::Placed(Begin::Position(_), ..) => {}
+            BehindState::Locating(begin) | BehindState::Placed(begin, ..) if !behind.shown => {
                 self.locate(key, begin, out);
                 return None;
             }
@@ -168,6 +169,7 @@ impl Gateway {
             next: at,
             resumed: false,
             lost_before: Some(end),
+            beside: None,
         };
         self.tell_status(sub, state, out);
         self.stats.gap(GapReason::Loss);

@@ -8,9 +8,9 @@
 
 use super::{Gateway, GatewayEffects};
 use crate::input::SessionId;
-use crate::keys::SessionKey;
+use crate::keys::{LogKey, SessionKey};
 use airmail_flow::{Reading, Share, Shares, SharesSettings};
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 
 /// The gate, and the streams that it turned away.
 #[derive(Debug)]
@@ -40,9 +40,10 @@ impl DeliveryGate {
 }
 
 impl Gateway {
-    /// Whether a stream may be given a delivery.
-    pub(super) fn may_deliver(&mut self, session: SessionKey) -> bool {
-        if !self.sessions[session].has_credit() {
+    /// Whether a stream may be given a delivery of a log.
+    pub(super) fn may_deliver(&mut self, session: SessionKey, log: LogKey) -> bool {
+        let lane = self.logs[log].id.lane;
+        if !self.sessions[session].has_credit(lane) {
             return false;
         }
         let room = self.has_room(session);
@@ -52,9 +53,9 @@ impl Gateway {
         room
     }
 
-    /// Number of a stream's subscriptions that may be read for. None: not even one of a log of which none is.
-    pub(super) fn following_max(&mut self, session: SessionKey) -> Option<u64> {
-        let most = self.sessions[session].following_max()?;
+    /// Number of a stream's subscriptions that may be read for in a lane. None: not even one of a log of which none is.
+    pub(super) fn following_max(&mut self, session: SessionKey, lane: Lane) -> Option<u64> {
+        let most = self.sessions[session].following_max(lane)?;
         self.has_room(session).then_some(most)
     }
 
@@ -92,9 +93,7 @@ impl Gateway {
         };
         let share = &mut self.sessions[key].share;
         gate.shares.leave(self.now.mono, share, bytes);
-        if !self.sessions[key].turns.is_nobody_parked() {
-            self.unpark(key, out);
-        }
+        self.unpark(key, out);
     }
 
     /// Says which streams were turned away in this step.

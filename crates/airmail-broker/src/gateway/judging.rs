@@ -135,7 +135,7 @@ impl Gateway {
             numbers: numbers.to_vec(),
         };
         let session = &mut self.sessions[sub.session];
-        session.charge(expired.cost());
+        session.charge(expired.log.lane, expired.cost());
         out.reply(session.id, Reply::Expired(expired));
     }
 

@@ -165,7 +165,7 @@ impl Gateway {
             return;
         };
         let session = self.subs[first].session;
-        if !self.may_deliver(session) {
+        if !self.may_deliver(session, fanout.log) {
             for sub in to.subs() {
                 self.detach(sub, fanout.log, fanout.stored.extent.first, out);
             }
@@ -229,7 +229,7 @@ impl Gateway {
             matches: matches.map(Arc::new),
         };
         let body = &delivery.body;
-        self.sessions[session].charge(delivery.cost());
+        self.sessions[session].charge(id.lane, delivery.cost());
         self.given(session, body.len());
         self.stats.delivered(body);
         self.live.moved_bytes += body.len();
@@ -382,6 +382,7 @@ impl Gateway {
             next: self.behind[behind].told,
             resumed,
             lost_before: None,
+            beside: None,
         };
         self.tell_status(key, state, out);
         behind

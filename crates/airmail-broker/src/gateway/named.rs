@@ -51,7 +51,7 @@ impl Gateway {
         mut those: OfSession,
         out: &mut GatewayEffects,
     ) -> OfSession {
-        if !self.may_deliver(session) {
+        if !self.may_deliver(session, fanout.log) {
             for of in those {
                 self.detach(of.sub, fanout.log, end, out);
             }

@@ -140,6 +140,7 @@ impl Gateway {
                 next: behind.told,
                 resumed: true,
                 lost_before: None,
+                beside: None,
             };
             self.tell_status(sub, state, out);
         }

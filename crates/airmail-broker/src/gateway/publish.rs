@@ -17,7 +17,7 @@ use crate::link::ToTower;
 use crate::storage_refusals;
 use airmail_flow::Ticket;
 use airmail_model::frame::RequestId;
-use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId, Role};
+use airmail_model::{Batch, Checked, Error, ErrorCode, LogId, Role};
 
 impl Gateway {
     /// A client publishes: the batch passes admission now, or waits behind the session's others.
@@ -249,15 +249,16 @@ impl Gateway {
                 })
                 .limit("neither, in what a client publishes"));
         }
-        if id.lane != Lane::Normal {
-            return Err(Error::unimplemented("batch.lane").value(id.lane));
-        }
         if !self.namespaces.is_ready {
             return Err(self.busy("node"));
         }
         let Some(entry) = self.catalog().get(id.namespace) else {
             return Err(unknown(id));
         };
+        if !entry.has_lane(id.lane) {
+            // It gets logs for it.
+            return Err(self.busy("batch.lane").value(id.lane));
+        }
         let stale = |field: &str| Error::new(ErrorCode::MapStale).field(field);
         let map = if batch.map_epoch() == entry.map.epoch {
             let unsealed = self.logs.moving.unsealed(id.namespace);
@@ -268,7 +269,7 @@ impl Gateway {
                 return Err(self.not_sealed(unsealed));
             }
             &entry.map
-        } else if let Some(kept) = entry.kept_map(batch.map_epoch()) {
+        } else if let Some(kept) = entry.kept_map(batch.map_epoch(), id.lane) {
             #[cfg(feature = "sabotage")]
             if self.config.bug == Some(crate::sabotage::Bug::SealedNotAsked) {
                 return Err(Error::new(ErrorCode::LogSealed).field("batch.log"));

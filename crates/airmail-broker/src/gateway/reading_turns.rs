@@ -1,4 +1,4 @@
-//! Turns of a session's subscriptions that are behind: for which of them the tower reads, and which wait.
+//! Turns of a session's subscriptions that are behind in a lane: for which of them the tower reads, and which wait.
 //!
 //! A session has credit for so many deliveries, and about as many of its subscriptions are read for; the others wait,
 //! and the oldest is next. A log may be out of reach, and those who are read for there get nothing and keep their turns
@@ -123,6 +123,11 @@ impl ReadingTurns {
         } else {
             self.oldest_of_unread.extend(now);
         }
+    }
+
+    /// Whether nobody waits, and nobody is read for.
+    pub(crate) fn is_nobody_behind(&self) -> bool {
+        self.sum == 0 && self.parked.is_empty()
     }
 
     /// Number of subscriptions that wait.

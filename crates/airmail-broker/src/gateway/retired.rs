@@ -98,6 +98,7 @@ impl Gateway {
             next,
             resumed: false,
             lost_before: None,
+            beside: None,
         };
         self.tell_status(sub, state, out);
         let earlier = self.catalog().get(log.namespace);
@@ -143,7 +144,9 @@ impl Gateway {
         }
         for behind in self.behind.of_log(key) {
             let begin = match self.behind[behind].state {
-                BehindState::Locating(begin) | BehindState::AwaitingSuccessor(begin) => Some(begin),
+                BehindState::Locating(begin)
+                | BehindState::Placed(begin, ..)
+                | BehindState::AwaitingSuccessor(begin) => Some(begin),
                 _ => None,
             };
             self.leave(behind, out);

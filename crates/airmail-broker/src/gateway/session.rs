@@ -1,10 +1,11 @@
 //! Sessions: one for each client's stream, with its budget.
 //!
-//! Credit is in bytes and may be overdrawn by one delivery. A session that has none gets no
+//! Credit is in bytes and may be overdrawn by one delivery in each lane ([`super::lane_credit`]). A session that has none gets no
 //! deliveries: its live subscriptions are detached as messages for them come, and what is behind
 //! stays parked here until there is credit again. So a client that does not read costs the node
 //! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`] (`credit`).
 
+use super::lane_credit::{LaneCredit, Late};
 use super::reading_turns::ReadingTurns;
 use super::streams::Streams;
 use super::subscription::Subscriptions;
@@ -15,9 +16,8 @@ use crate::input::SessionId;
 use crate::keys::{LogKey, SessionKey, SubKey};
 use airmail_flow::Share;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
-use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::verdict::Roles;
-use airmail_model::{Batch, Checked, Mono, NamespaceId};
+use airmail_model::{Batch, Checked, Lane, Mono, NamespaceId};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,15 +30,15 @@ pub(crate) struct Session {
     pub(crate) principal: Principal,
     /// Logs at whose tails it has a range.
     pub(crate) logs: Vec<LogKey>,
-    /// Subscriptions that are behind: those that the tower reads for, and those that wait for it.
-    pub(crate) turns: ReadingTurns,
+    /// Subscriptions that are behind, by lane: those that the tower reads for, and those that wait for it.
+    turns: [ReadingTurns; Lane::ALL.len()],
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
     /// Places of its stream's producers, where these are to be kept.
     pub(crate) streams: Streams,
     /// Deliveries that its connection has not taken, in bytes.
     pub(crate) share: Share,
-    credit: i64,
+    credit: LaneCredit,
     /// Whether its deliveries have no payloads; `None` before its first subscription.
     headers_only: Option<bool>,
     /// Whether its subscriptions have filters; `None` before its first one.
@@ -63,32 +63,62 @@ pub(crate) struct Publishes {
 }
 
 impl Session {
-    /// Whether a delivery may be sent.
-    pub(crate) fn has_credit(&self) -> bool {
-        self.credit > 0
+    /// Its subscriptions that are behind in a lane.
+    pub(crate) fn turns(&self, lane: Lane) -> &ReadingTurns {
+        &self.turns[lane as usize]
     }
 
-    /// Takes what is sent off the credit, which is overdrawn if it is less.
-    pub(crate) fn charge(&mut self, cost: u32) {
-        self.credit -= i64::from(cost);
+    /// The same, to be changed.
+    pub(crate) fn turns_mut(&mut self, lane: Lane) -> &mut ReadingTurns {
+        &mut self.turns[lane as usize]
     }
 
-    /// Bytes of deliveries that may be sent; less than none if it is overdrawn.
-    pub(crate) fn credit(&self) -> i64 {
-        self.credit
+    /// Number of its subscriptions that are read for.
+    pub(crate) fn following(&self) -> u64 {
+        self.turns.iter().map(ReadingTurns::following).sum()
+    }
+
+    /// Lanes in which somebody is behind.
+    fn late(&self) -> Late {
+        let [normal, high] = &self.turns;
+        Late {
+            normal: !normal.is_nobody_behind(),
+            high: !high.is_nobody_behind(),
+        }
+    }
+
+    /// Whether a delivery may be sent in a lane.
+    pub(crate) fn has_credit(&self, lane: Lane) -> bool {
+        self.credit(lane) > 0
+    }
+
+    /// Takes what is sent in a lane off its credit, which is overdrawn if it is less.
+    pub(crate) fn charge(&mut self, lane: Lane, cost: u32) {
+        self.credit.charge(lane, cost, self.late());
+    }
+
+    /// Bytes of deliveries that may be sent in a lane; less than none if it is overdrawn.
+    pub(crate) fn credit(&self, lane: Lane) -> i64 {
+        self.credit.of(lane, self.late())
     }
 
     /// Grants more, up to what a session can hold.
     pub(crate) fn grant(&mut self, bytes: u32) {
-        let granted = self.credit.saturating_add(bytes.into());
-        self.credit = granted.min(CREDIT_BYTES_MAX.into());
+        self.credit.grant(bytes, self.late());
     }
 
-    /// Number of subscriptions that may be read for: there is credit for a delivery to each. None: there is no credit.
-    pub(crate) fn following_max(&self) -> Option<u64> {
-        let deliveries = self.credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
+    /// Number of subscriptions that may be read for in a lane: there is credit for a delivery to each. None: there is no credit.
+    pub(crate) fn following_max(&self, lane: Lane) -> Option<u64> {
+        let credit = self.credit(lane);
+        let deliveries = credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
         let most = u64::try_from(deliveries).unwrap_or(0);
-        self.has_credit().then_some(most)
+        (credit > 0).then_some(most)
+    }
+
+    /// Asserts that its credit and its turns are in order.
+    pub(crate) fn check(&self) {
+        self.credit.check();
+        self.turns.iter().for_each(ReadingTurns::check);
     }
 
     /// A subscription has come that wants payloads, or none: the first decides for all.
@@ -217,11 +247,11 @@ impl Sessions {
             id,
             principal,
             logs: Vec::new(),
-            turns: ReadingTurns::default(),
+            turns: Default::default(),
             publishes: Publishes::default(),
             streams: Streams::default(),
             share: Share::default(),
-            credit: credit.min(CREDIT_BYTES_MAX).into(),
+            credit: LaneCredit::new(credit),
             headers_only: None,
             filtered: None,
             selects: None,
@@ -273,6 +303,7 @@ impl std::ops::IndexMut<SessionKey> for Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmail_model::limits::CREDIT_BYTES_MAX;
 
     #[test]
     fn a_session_holds_no_more_credit_than_its_bound_however_much_is_granted() {
@@ -285,8 +316,8 @@ mod tests {
         }
         let mebibyte = 1_u32 << 20;
         let spend = || {
-            let open = session.has_credit();
-            session.charge(mebibyte + DELIVERY_OVERHEAD_BYTES);
+            let open = session.has_credit(Lane::Normal);
+            session.charge(Lane::Normal, mebibyte + DELIVERY_OVERHEAD_BYTES);
             open
         };
         let sent = std::iter::repeat_with(spend)
@@ -295,6 +326,9 @@ mod tests {
         let most = (CREDIT_BYTES_MAX / mebibyte) as usize;
         assert!((most - 1..=most).contains(&sent), "{sent} MiB");
         session.grant(u32::MAX);
-        assert!(session.has_credit(), "what was overdrawn is made good");
+        assert!(
+            session.has_credit(Lane::Normal),
+            "what was overdrawn is made good"
+        );
     }
 }

@@ -7,6 +7,7 @@
 
 use super::behind::{Begin, Behind, BehindState};
 use super::may_subscribe::Asked;
+use super::parts::Parts;
 use super::retired::retired_from;
 use super::scope::Scope;
 use super::subscription::Subscription;
@@ -20,7 +21,7 @@ use crate::storage_refusals;
 use airmail_log::{Bounds, Refusal};
 use airmail_model::bug;
 use airmail_model::frame::{
-    GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId, Until,
+    GapReason, Generation, Lanes, Reply, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence, TopicHash};
@@ -56,13 +57,14 @@ impl Gateway {
         out: &mut GatewayEffects,
     ) -> Result<(), Error> {
         let (entry, asked) = self.may_add(session, &wanted)?;
-        let place = self.place_of(&entry, (&wanted, asked.in_maps()), Lane::Normal)?;
-        let Place {
-            log,
-            begin,
-            crossing,
-            ..
-        } = place;
+        let is_wanted = |lane: &Lane| match wanted.lanes {
+            Lanes::Only(only) => only == *lane,
+            Lanes::Each | Lanes::HighFrom(_) => true,
+        };
+        let lanes = Lane::ALL.into_iter().filter(is_wanted);
+        let lanes = lanes.filter(|lane| entry.has_lane(*lane));
+        let places = lanes.map(|lane| self.place_of(&entry, (&wanted, asked.in_maps()), lane));
+        let places: Parts<Place> = places.collect::<Result<_, Error>>()?;
         let (id, generation) = (wanted.subscription, wanted.generation);
         let scope = match asked {
             Asked::Topic(topic) => Scope::Topic(topic),
@@ -70,7 +72,14 @@ impl Gateway {
                 Scope::Selected(self.subs.selectors.add(logs, selector))
             }
         };
-        let sub = Subscription::new(scope, id, generation, session, self.logs[log].at);
+        let Some(first) = places.first() else {
+            return Err(Error::new(ErrorCode::SubscriptionInvalid)
+                .field("lane")
+                .value(Lane::High)
+                .limit("a lane of the namespace"));
+        };
+        let tail = self.logs[first.log].at;
+        let sub = Subscription::new(scope, id, generation, session, tail);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
         self.sessions[session].wants_headers_only(wanted.headers_only);
@@ -87,14 +96,40 @@ impl Gateway {
         if wanted.tell_expired {
             self.subs.tell_of_expiry(sub);
         }
-        let is_returned = matches!(wanted.start, Start::Position(_)) && place.retired.is_empty();
+        let is_position = matches!(wanted.start, Start::Position(_));
+        for place in places {
+            self.begin_at_place(sub, place, (wanted.until, is_position), out);
+        }
+        Ok(())
+    }
+
+    /// Begins a part of a subscription where it was asked for.
+    fn begin_at_place(
+        &mut self,
+        sub: SubKey,
+        place: Place,
+        (until, is_position): (Option<Until>, bool),
+        out: &mut GatewayEffects,
+    ) {
+        let Place {
+            log,
+            begin,
+            retired,
+            crossing,
+        } = place;
+        let is_returned = is_position && retired.is_empty();
         if is_returned && crossing.is_none() && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
-        let behind = self.begin_part(sub, log, begin, wanted.until);
+        // A number is one of lane normal.
+        let until = match until {
+            Some(Until::Sequence(_)) if self.logs[log].id.lane != Lane::Normal => Some(Until::Now),
+            until => until,
+        };
+        let behind = self.begin_part(sub, log, begin, until);
         self.behind.cross(behind, crossing);
-        let is_retired = !place.retired.is_empty();
-        for (retired, end) in place.retired {
+        let is_retired = !retired.is_empty();
+        for (retired, end) in retired {
             if retired.next < end {
                 self.tell_retired(sub, retired, end, out);
             }
@@ -103,12 +138,11 @@ impl Gateway {
             (self.behind[behind].told, self.behind[behind].at) = (Sequence::FIRST, Sequence::FIRST);
             self.tell_detached(behind, out);
         }
-        if wanted.until.is_some() {
+        if until.is_some() {
             self.ask_until(behind, begin, out);
         } else {
             self.ask_tower(behind, Question::End, out);
         }
-        Ok(())
     }
 
     /// Begins a part of a subscription, in a log that it has no part in. It is still to be located.
@@ -161,10 +195,22 @@ impl Gateway {
         (wanted, topic): (&Subscribe, TopicHash),
         lane: Lane,
     ) -> Result<Place, Error> {
-        let oldest = || entry.oldest_kept().log(topic, lane);
+        let oldest = || entry.oldest_kept(lane).log(topic, lane);
         let (log, begin) = match &wanted.start {
             Start::Latest => (self.live_log(entry, topic, lane), Begin::Latest),
             Start::Earliest => (oldest(), Begin::First { lost: false }),
+            // A number is one of lane normal.
+            Start::Sequence(_) if lane != Lane::Normal => {
+                if let Lanes::HighFrom(place) = wanted.lanes {
+                    let position = Position {
+                        namespace: wanted.namespace,
+                        epoch: entry.map.epoch,
+                        logs: vec![place],
+                    };
+                    return self.place_of_position(entry, (topic, &position), lane);
+                }
+                (self.live_log(entry, topic, lane), Begin::Latest)
+            }
             Start::Sequence(sequence) => {
                 let at = (*sequence).max(Sequence::FIRST);
                 (self.live_log(entry, topic, lane), Begin::At(at))
@@ -197,16 +243,23 @@ impl Gateway {
         }
     }
 
-    /// The log of a position, and where in it; or where the log after it begins, if that is no more.
+    /// The log of a position, and where in it; or where the log after it begins, if that is no more. A position that names a
+    /// log of the other lane alone is from before there were lanes, or from before its lane held anything: it begins this one
+    /// with the first.
     fn place_of_position(
         &mut self,
         entry: &Entry,
         (topic, position): (TopicHash, &Position),
         lane: Lane,
     ) -> Result<Place, Error> {
-        let mut logs = entry.maps().rev().map(|map| map.log(topic, lane));
+        let mut logs = entry.maps_in(lane).rev().map(|map| map.log(topic, lane));
         let found = logs.find_map(|log| position.logs.iter().find(|place| place.log == log));
         let Some(place) = found else {
+            let mut others = entry.maps().map(|map| map.log(topic, lane.other()));
+            if others.any(|log| position.logs.iter().any(|place| place.log == log)) {
+                let log = self.open_log(entry.oldest_kept(lane).log(topic, lane))?;
+                return Ok(Place::within(log, Begin::First { lost: false }));
+            }
             let log = entry.map.log(topic, lane);
             return Err(Error::new(ErrorCode::PositionInvalid)
                 .field("position.logs")
@@ -304,35 +357,6 @@ impl Gateway {
             Begin::Time(time) => self.ask_tower(key, Question::Time(time), out),
             Begin::Position(next) if next > end => self.ask_tower(key, Question::Bounds, out),
             Begin::Position(next) => self.begin_at(key, next.max(Sequence::FIRST), end, out),
-        }
-    }
-
-    /// It is known where a subscription begins. To one that waits beyond the end no more is told
-    /// than there is: what it is told may come back as a position.
-    pub(super) fn begin_at(
-        &mut self,
-        key: BehindKey,
-        at: Sequence,
-        end: Sequence,
-        out: &mut GatewayEffects,
-    ) {
-        let behind = &mut self.behind[key];
-        let begin = std::mem::replace(&mut behind.state, BehindState::Moving);
-        (behind.told, behind.at) = (behind.told.max(at.min(end)), at);
-        if self.is_done_with_log(key) {
-            return match begin {
-                BehindState::Locating(begin @ Begin::First { lost: false }) => {
-                    self.go_to_successor(key, begin, out);
-                }
-                _ => self.go_on_behind(key, out),
-            };
-        }
-        match self.until_here(key) {
-            Some(until) if until <= at => {
-                self.tell_detached(key, out);
-                self.complete(key, at, out);
-            }
-            _ => self.go_on(key, end, out),
         }
     }
 

@@ -17,7 +17,7 @@ use super::log::LogState;
 use super::retired::retired_end;
 use super::tail_lane::Pace;
 use super::{Gateway, GatewayEffects, Namespaces};
-use crate::catalog::Entry;
+use crate::catalog::{EarlierMap, Entry};
 use crate::keys::{BehindKey, LogKey};
 use crate::link::{Question, ToTower};
 use airmail_model::frame::Until;
@@ -43,7 +43,7 @@ impl Gateway {
     /// The catalog has told which namespaces there are, and in which logs.
     pub(super) fn namespaces_told(&mut self, told: Namespaces, out: &mut GatewayEffects) {
         let is_same = Arc::ptr_eq(&told.catalog, &self.namespaces.catalog);
-        self.namespaces = told;
+        let before = std::mem::replace(&mut self.namespaces, told);
         if is_same {
             return;
         }
@@ -52,14 +52,25 @@ impl Gateway {
         for entry in catalog.iter().filter(|entry| !entry.earlier.is_empty()) {
             self.look_for_unsealed(entry, None);
         }
+        for entry in catalog.iter().filter(|entry| entry.has_high) {
+            let was = before.catalog.get(entry.namespace.id);
+            if was.is_some_and(|was| !was.has_high) {
+                for log in entry.oldest_kept(Lane::High).logs(Lane::High) {
+                    self.begin_high(log, out);
+                }
+            }
+        }
         self.wake_successors(out);
     }
 
     /// Notes a log of a namespace's earlier maps that is not known to have ended, if there is one, from this log on.
     fn look_for_unsealed(&mut self, entry: &Entry, from: Option<LogId>) {
         let kept = entry.earlier.iter().filter(|earlier| earlier.is_kept());
-        let mut logs = kept
-            .flat_map(|earlier| earlier.map.logs(Lane::Normal))
+        let mut logs: Vec<LogId> = kept.flat_map(EarlierMap::all_logs).collect();
+        // So none is passed over.
+        logs.sort_unstable();
+        let mut logs = logs
+            .into_iter()
             .filter(|log| from.is_none_or(|from| *log >= from));
         let id = entry.namespace.id;
         match logs.find(|log| !self.has_ended(*log)) {
@@ -392,9 +403,9 @@ impl Gateway {
 
     /// The logs of a namespace that are kept, of all its maps.
     pub(super) fn kept_logs(entry: &Entry) -> Vec<LogId> {
-        let earlier = entry.earlier.iter().filter(|earlier| earlier.is_kept());
-        let maps = earlier.map(|earlier| &earlier.map).chain([&entry.map]);
-        maps.flat_map(|map| map.logs(Lane::Normal)).collect()
+        let kept = entry.earlier.iter().filter(|earlier| earlier.is_kept());
+        let earlier = kept.flat_map(EarlierMap::all_logs);
+        earlier.chain(entry.all_logs()).collect()
     }
 
     /// Refusal of a publish with the present map, as long as a log of an earlier one may take publishes.

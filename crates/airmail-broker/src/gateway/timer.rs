@@ -78,11 +78,12 @@ impl Gateway {
             if !log.tail.is_attached {
                 continue;
             }
+            let lane = log.id.lane;
             for pace in Pace::ALL {
                 let next = log.tail.told_to(pace);
                 for (session, range) in &mut log.tail.of_mut(pace).ranges {
                     let behind = range.live > 0 && range.next < next;
-                    if !behind || !self.sessions[*session].has_credit() {
+                    if !behind || !self.sessions[*session].has_credit(lane) {
                         continue;
                     }
                     let mark = Reply::Mark {
@@ -107,7 +108,8 @@ impl Gateway {
                 continue;
             };
             let behind = &self.behind[key];
-            if self.sessions[behind.session].has_credit() {
+            let lane = self.logs[behind.log].id.lane;
+            if self.sessions[behind.session].has_credit(lane) {
                 self.tell_progress(key, behind.at, out);
             } else {
                 self.timers.withheld.insert(member);

@@ -285,7 +285,7 @@ impl Gateway {
         those: &[Recipient],
         out: &mut GatewayEffects,
     ) {
-        if !self.may_deliver(session) {
+        if !self.may_deliver(session, fanout.log) {
             for of in those {
                 self.detach(of.sub, fanout.log, end, out);
             }

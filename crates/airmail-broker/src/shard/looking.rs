@@ -1,5 +1,6 @@
 //! Requests that name a namespace, or a map of one by itself or by a position in one of its logs, or a role, which is not
-//! known here: another shard may just have made it.
+//! known here: another shard may just have made it. And what is first published to lane high of a namespace, which has to get logs
+//! for it.
 //!
 //! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
 //! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
@@ -14,13 +15,14 @@
 //! way or its answer is waited for; no more wait than [`HELD_MAX`], and than [`HELD_BYTES_MAX`] allow.
 
 use super::Shard;
+use crate::catalog::CatalogInput;
 use crate::gateway::GatewayInput;
 use crate::input::{ClientInput, Command, SessionId};
 use crate::tower::TowerInput;
 use airmail_model::batch::Audience;
 use airmail_model::frame::{Request, Start};
 use airmail_model::{Batch, Lane, LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Time that anybody waits, at most.
@@ -52,6 +54,8 @@ pub(super) struct Looking {
     is_under_way: bool,
     /// The end of log 0, once it is told.
     end: Option<Sequence>,
+    /// Namespaces that are to get lane high for one who waits.
+    to_get_high: BTreeSet<NamespaceId>,
     deadline: Option<Mono>,
 }
 
@@ -123,7 +127,13 @@ impl Shard {
         if self.bug == Some(crate::sabotage::Bug::UnknownRefused) {
             return Some(input);
         }
-        let waits = is_behind || self.catalog.is_ready() && self.is_unknown(&input);
+        let is_ready = self.catalog.is_ready();
+        let is_first_of_high = self.wants_high(&input).filter(|_| is_ready);
+        if let Some(namespace) = is_first_of_high {
+            self.step_catalog(now, CatalogInput::HighWanted(namespace));
+            self.looking.to_get_high.insert(namespace);
+        }
+        let waits = is_behind || is_first_of_high.is_some() || is_ready && self.is_unknown(&input);
         if !waits {
             return Some(input);
         }
@@ -161,6 +171,20 @@ impl Shard {
             } => is_unknown(*namespace),
             _ => false,
         }
+    }
+
+    /// The namespace to whose lane high something is published, if it has no logs for that.
+    fn wants_high(&self, input: &ClientInput) -> Option<NamespaceId> {
+        let ClientInput::Request {
+            request: Request::Publish { batch, .. },
+            ..
+        } = input
+        else {
+            // Input: anything but a publish.
+            return None;
+        };
+        let entry = self.catalog.snapshot().get(batch.namespace())?;
+        (batch.log().lane == Lane::High && !entry.has_high).then_some(batch.namespace())
     }
 
     /// Whether a batch is for a role that was made after the last known one.
@@ -213,8 +237,16 @@ impl Shard {
         if !self.looking.is_under_way {
             return;
         }
-        let settled = self.catalog.progress().settled;
-        if self.looking.end.is_some_and(|end| end <= settled) {
+        let catalog = self.catalog.snapshot();
+        let is_without = |id: &NamespaceId| catalog.get(*id).is_some_and(|entry| !entry.has_high);
+        let progress = self.catalog.progress();
+        if !self.looking.to_get_high.is_empty() {
+            self.looking.to_get_high.retain(is_without);
+            // Their logs are to be open.
+            self.looking.end = self.looking.end.max(Some(progress.folded));
+        }
+        let has_come = self.looking.end.is_some_and(|end| end <= progress.settled);
+        if has_come && self.looking.to_get_high.is_empty() {
             self.looked(now, true);
         }
     }
@@ -230,6 +262,7 @@ impl Shard {
     fn looked(&mut self, now: Now, is_sure: bool) {
         self.looking.is_under_way = false;
         (self.looking.end, self.looking.deadline) = (None, None);
+        self.looking.to_get_high.clear();
         let served: Vec<ClientInput> = std::iter::from_fn(|| self.looking.served()).collect();
         self.let_go(now, served, is_sure);
         self.look(now);

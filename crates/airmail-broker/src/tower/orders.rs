@@ -119,18 +119,20 @@ impl Tower {
                 namespace,
                 first,
                 logs,
+                has_high,
                 as_of,
                 origin,
             } => {
-                let indexes = (first.0..=u16::MAX).take(logs.into()).map(LogIndex);
-                for index in indexes {
-                    let lane = Lane::Normal;
-                    let log = LogId {
-                        namespace,
-                        lane,
-                        index,
-                    };
-                    self.delete_log(log, as_of, origin, out);
+                let high = has_high.then_some(Lane::High);
+                for lane in [Lane::Normal].into_iter().chain(high) {
+                    for index in (first.0..=u16::MAX).take(logs.into()).map(LogIndex) {
+                        let log = LogId {
+                            namespace,
+                            lane,
+                            index,
+                        };
+                        self.delete_log(log, as_of, origin, out);
+                    }
                 }
             }
         }

@@ -7,7 +7,7 @@ use airmail_model::frame::{
     Refused, Reply, Start, State, SubscriptionId, Wanted,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{Batch, Checked, ErrorCode, Extent, Incarnation, LogId, Mono, Sequence};
+use airmail_model::{Batch, Checked, ErrorCode, Extent, Incarnation, Lane, LogId, Mono, Sequence};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,54 @@ pub(crate) struct Client {
     pub(crate) named_max: usize,
     /// Readings of the node's clock.
     pub(crate) clocks: Vec<Mono>,
+    /// Where its subscriptions stand in lane high, and what they got there, once the node has named a log of it.
+    pub(crate) high: Option<Box<Client>>,
+}
+
+/// The lane that a reply is about, if it is about one alone.
+fn lane_of(reply: &Reply) -> Option<Lane> {
+    match reply {
+        Reply::Delivery(delivery) => Some(delivery.log.lane),
+        Reply::Gap { log, .. } | Reply::Mark { log, .. } => Some(log.lane),
+        Reply::Status { state, .. } => state.places().first().map(|place| place.log.lane),
+        _ => None,
+    }
+}
+
+/// Splits a status that tells of both lanes.
+fn split(state: State) -> (State, Option<State>) {
+    match state {
+        State::Live { places } if places.len() > 1 => {
+            (State::live(places[0]), Some(State::live(places[1])))
+        }
+        State::Complete { places } if places.len() > 1 => {
+            (State::complete(places[0]), Some(State::complete(places[1])))
+        }
+        State::Detached {
+            log,
+            incarnation,
+            next,
+            resumed,
+            lost_before,
+            beside: Some(beside),
+        } => {
+            let of = |at: LogPosition| State::Detached {
+                log: at.log,
+                incarnation: at.incarnation,
+                next: at.next,
+                resumed,
+                lost_before,
+                beside: None,
+            };
+            let first = LogPosition {
+                log,
+                incarnation,
+                next,
+            };
+            (of(first), Some(of(beside)))
+        }
+        state => (state, None),
+    }
 }
 
 impl Client {
@@ -84,7 +132,20 @@ impl Client {
             matches: None,
             named_max: 0,
             clocks: Vec::new(),
+            high: None,
         }
+    }
+
+    /// Its account of lane high.
+    fn high(&mut self) -> &mut Client {
+        let subs = &self.subs;
+        self.high.get_or_insert_with(|| {
+            let mut high = Client::new(u32::MAX);
+            for (id, sub) in subs {
+                high.expect(id.0, &sub.wanted, &Start::Latest);
+            }
+            Box::new(high)
+        })
     }
 
     /// Takes note of a subscription that is about to be asked for; gives its generation.
@@ -110,6 +171,9 @@ impl Client {
             refusals: Vec::new(),
         };
         self.subs.insert(SubscriptionId(n), sub);
+        if let Some(high) = &mut self.high {
+            high.expect(n, wanted, &Start::Latest);
+        }
         generation
     }
 
@@ -142,7 +206,36 @@ impl Client {
         }
     }
 
-    pub(crate) fn take(&mut self, reply: Reply) {
+    pub(crate) fn take(&mut self, mut reply: Reply) {
+        if let Reply::Status {
+            subscription,
+            generation,
+            state,
+        } = reply
+        {
+            let (first, second) = split(state);
+            if let Some(state) = second {
+                self.high().status(subscription, generation, state);
+            }
+            reply = Reply::Status {
+                subscription,
+                generation,
+                state: first,
+            };
+        }
+        if lane_of(&reply) == Some(Lane::High) {
+            if let Reply::Delivery(delivery) = &reply {
+                assert!(self.credit > 0, "a delivery without credit");
+                self.credit -= i64::from(delivery.cost());
+                self.owed += delivery.cost();
+            }
+            return self.high().apply(reply);
+        }
+        self.apply(reply);
+    }
+
+    /// Takes a reply that is about its lane, or about none.
+    fn apply(&mut self, reply: Reply) {
         match reply {
             Reply::Acked { request, result } => self.acks.push((request.0, result)),
             Reply::Status {

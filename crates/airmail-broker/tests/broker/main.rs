@@ -18,6 +18,7 @@ mod world;
 
 mod audience;
 mod behind;
+mod lanes;
 mod live;
 mod many_writers;
 mod matching_turns;

@@ -166,6 +166,7 @@ impl Nodes {
                 filter: None,
                 headers_only: false,
                 matches: false,
+                lanes: airmail_model::frame::Lanes::Each,
             }),
         );
     }

@@ -122,7 +122,7 @@ fn what_cannot_be_published_to_is_refused_by_name() {
     let table = [
         (log(0, Lane::Normal, 0), ErrorCode::NamespaceReserved),
         (log(9, Lane::Normal, 0), ErrorCode::NamespaceNotFound),
-        (log(1, Lane::High, 0), ErrorCode::Unimplemented),
+        (log(1, Lane::High, 5), ErrorCode::MapStale),
         (log(1, Lane::Normal, 5), ErrorCode::MapStale),
     ];
     for (log, code) in table {

@@ -55,6 +55,7 @@ impl Bench {
             filter: None,
             headers_only: false,
             matches: false,
+            lanes: airmail_model::frame::Lanes::Each,
         }));
     }
 }

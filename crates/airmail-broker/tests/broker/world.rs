@@ -110,6 +110,7 @@ fn wanted(namespace: NamespaceId, n: u32, topic: TopicHash, start: Start) -> Sub
         filter: None,
         headers_only: false,
         matches: false,
+        lanes: airmail_model::frame::Lanes::Each,
     }
 }
 

@@ -468,6 +468,7 @@ impl Subscriber {
             filter: slot.filter.clone(),
             headers_only: slot.headers_only,
             matches: self.gathering == Gathering::Named,
+            lanes: slot.lanes(),
         }))
     }
 }

@@ -13,9 +13,9 @@ use airmail_model::frame::{Delivery, Reply, Start, Until, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::selector::Selector;
 use airmail_model::verdict::{ClockBound, ClockReading};
-use airmail_model::{AppendTime, Error, ErrorCode, Incarnation, MapEpoch, Mono, Sequence};
+use airmail_model::{AppendTime, Error, ErrorCode, Incarnation, Lane, MapEpoch, Mono, Sequence};
 use airmail_proto::error::error_from_status;
-use airmail_proto::message::log_from_proto;
+use airmail_proto::message::{lane_to_proto, log_from_proto};
 use airmail_proto::subscribe::{
     delivery_from_proto, expired_from_proto, filter_to_proto, gap_from_proto, selection_to_proto,
     start_to_proto, until_to_proto,
@@ -58,6 +58,9 @@ pub(super) struct LogHistory {
     connection: Arc<HistoryConnection>,
     /// Place of the log, of a selection.
     place: Option<u16>,
+    lane: Lane,
+    /// Whether there is a log of lane high beside it: known with where it begins.
+    has_high: bool,
     names: Names,
     /// Where it goes on.
     since: Start,
@@ -81,13 +84,15 @@ impl LogHistory {
         shared: Arc<ClientContext>,
         query: Arc<Query>,
         connection: Arc<HistoryConnection>,
-        place: Option<u16>,
+        (place, lane): (Option<u16>, Lane),
     ) -> LogHistory {
         LogHistory {
             attempts: shared.attempts(shared.call_timeout),
             shared,
             connection,
             place,
+            lane,
+            has_high: false,
             names: match &query.selector {
                 None => Names::One(Arc::clone(&query.named)),
                 Some(_) => Names::Any(TopicNames::new(Arc::clone(&query.named.namespace))),
@@ -103,6 +108,16 @@ impl LogHistory {
             ready: VecDeque::new(),
             done: false,
         }
+    }
+
+    /// Gives the place of its log among those of the namespace's map, of a selection.
+    pub(super) fn log_place(&self) -> Option<u16> {
+        self.place
+    }
+
+    /// Tells whether the node has said that there is a log of lane high beside its own.
+    pub(super) fn has_high(&self) -> bool {
+        self.has_high
     }
 
     /// Gives the turn of the next item; `Some(None)` if there is no more, and `None` if that is not known yet.
@@ -202,6 +217,7 @@ impl LogHistory {
             roles: self.shared.roles.clone(),
             selector: selector.map(Into::into),
             log,
+            lane: Some(lane_to_proto(self.lane).into()),
         };
         self.asked = self.shared.mono();
         self.node_clock = ClockBound::default();
@@ -225,6 +241,7 @@ impl LogHistory {
         match response.kind {
             Some(Kind::Begin(at)) => {
                 let log = log_of(&at)?;
+                self.has_high |= at.has_high;
                 self.log = Some(log);
                 self.covered = Some(log.place(Sequence(at.next)));
                 self.taken = self.taken.or(self.covered);

@@ -50,7 +50,7 @@ impl Store {
             shards: 1,
             created: wall,
             storage: StorageName::FIRST,
-            has_roles: false,
+            needs: airmail_log::Needs::Nothing,
         };
         let directory = DataDir::open(dir, &new).unwrap();
         let files = directory.files(0, &DiskOptions::default(), Arc::new(wake));

@@ -12,8 +12,8 @@
 //! lost records again.
 
 mod growing;
+mod needs;
 mod new_life;
-mod roles;
 
 pub use new_life::Repair;
 

@@ -11,11 +11,26 @@ const FURTHER: u32 = 2;
 /// Version of an identity whose log 0 has roles. Programs that know no later one would give what is for some roles to
 /// everybody, and refuse this one.
 const ROLES: u32 = 3;
+/// Version of an identity whose logs of lane high may hold something. Programs that know no later one would give it to
+/// nobody, and leave it behind when a namespace is deleted or moved; they refuse this one.
+const LANES: u32 = 4;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
+/// Knowledge that a program needs to open a directory, besides what all know; each with those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// Nothing more.
+    #[default]
+    Nothing,
+    /// Roles: log 0 has some, or is about to.
+    Roles,
+    /// Lanes: logs of lane high hold something, or are about to.
+    Lanes,
+}
+
 /// The cluster and the node that a data directory belongs to. Written when it is made, and again when it
-/// gets more shards, or the first role.
+/// gets more shards, or needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
@@ -28,8 +43,8 @@ pub struct Identity {
     pub created: Wall,
     /// The storage of the node that it is: none for the node's first, which holds log 0.
     pub storage: StorageName,
-    /// Log 0 has roles, or is about to.
-    pub has_roles: bool,
+    /// Knowledge that a program needs to open it.
+    pub needs: Needs,
 }
 
 /// Reason for which an identity cannot be used.
@@ -50,27 +65,26 @@ pub enum IdentityError {
 
 impl Identity {
     /// The newest version of the directory's layout that this program reads and writes.
-    pub const VERSION: u32 = ROLES;
+    pub const VERSION: u32 = LANES;
 
     /// The version that this one is written as.
     fn version(&self) -> u32 {
-        if self.has_roles {
-            ROLES
-        } else if self.shards > 1 || !self.storage.is_first() {
-            FURTHER
-        } else {
-            1
+        match self.needs {
+            Needs::Lanes => LANES,
+            Needs::Roles => ROLES,
+            Needs::Nothing if self.shards > 1 || !self.storage.is_first() => FURTHER,
+            Needs::Nothing => 1,
         }
     }
 
-    /// Whether this is `later` from before that got more shards or roles, or `later` itself.
+    /// Whether this is `later` from before that got more shards or needs, or `later` itself.
     pub(super) fn grows_to(&self, later: &Identity) -> bool {
         let grown = Identity {
             shards: later.shards,
-            has_roles: later.has_roles,
+            needs: later.needs,
             ..*self
         };
-        grown == *later && self.shards <= later.shards && self.has_roles <= later.has_roles
+        grown == *later && self.shards <= later.shards && self.needs <= later.needs
     }
 
     /// Reads the text of an `identity` file.
@@ -120,7 +134,11 @@ impl Identity {
             shards,
             created: Wall(created),
             storage,
-            has_roles: version == ROLES,
+            needs: match version {
+                LANES => Needs::Lanes,
+                ROLES => Needs::Roles,
+                _ => Needs::Nothing,
+            },
         };
         // Written again it must be the same to the byte, its checksum with it.
         if identity.to_string() != text {
@@ -164,7 +182,7 @@ mod tests {
         shards: 4,
         created: Wall(1_790_000_000_000_000),
         storage: StorageName::FIRST,
-        has_roles: false,
+        needs: Needs::Nothing,
     };
 
     fn all() -> [Identity; 5] {
@@ -175,7 +193,7 @@ mod tests {
         };
         let single = Identity { shards: 1, ..named };
         let with_roles = |of| Identity {
-            has_roles: true,
+            needs: Needs::Roles,
             ..of
         };
         let (one, further) = (with_roles(IDENTITY), with_roles(named));
@@ -203,7 +221,7 @@ mod tests {
         assert!(one.grows_to(&IDENTITY) && IDENTITY.grows_to(&IDENTITY));
         assert!(!IDENTITY.grows_to(&one));
         let with_roles = Identity {
-            has_roles: true,
+            needs: Needs::Roles,
             ..one
         };
         assert!(with_roles.to_string().contains("version 3\n"));
@@ -229,7 +247,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let text = IDENTITY.to_string().replace("version 2", "version 7");
-        let (found, known) = (7, 3);
+        let (found, known) = (7, 4);
         assert_eq!(
             Identity::parse(&text),
             Err(IdentityError::Newer { found, known })

@@ -256,7 +256,7 @@ mod tests {
         shards: 1,
         created: Wall(3),
         storage: StorageName::FIRST,
-        has_roles: false,
+        needs: crate::Needs::Nothing,
     };
 
     #[test]

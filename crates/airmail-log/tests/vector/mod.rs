@@ -46,7 +46,7 @@ impl Directory {
             shards: 1,
             created: Wall(1_790_000_000_000_000),
             storage: StorageName::FIRST,
-            has_roles: false,
+            needs: airmail_log::Needs::Nothing,
         };
         self.dir = None;
         let dir = DataDir::open(&self.path, &new).expect("the directory opens");

@@ -4,11 +4,11 @@
 
 use super::directory::Directory;
 use crate::config::Config;
-use airmail_broker::brings_roles;
+use airmail_broker::needed_by;
 use airmail_log::disk::{DiskFiles, DiskOptions};
 use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
 use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogStorage, Refusal, Tag, Trouble, Waker,
+    Call, Capabilities, ClockState, Completion, LogStorage, Needs, Refusal, Tag, Trouble, Waker,
 };
 use airmail_model::{Batch, LogId, Mono, Now};
 use std::collections::VecDeque;
@@ -62,14 +62,13 @@ impl OnDisk {
         })
     }
 
-    /// Takes note of an append to log 0; whether it may go to the journal. Before the first role is written there, the
-    /// directory says that it has roles, so that no program opens it that would give to everybody what is for some. That
-    /// waits for the disk, once in the life of a directory.
+    /// Takes note of an append to log 0; whether it may go to the journal. Before the first role is written there, or the word
+    /// that there are lanes, the directory says so, and no program opens it that would give to everybody what is for some,
+    /// or what is urgent to nobody. That waits for the disk, once or twice in the life of a directory.
     fn append_to_system(&mut self, t: Tag, batch: &Batch) -> bool {
-        let noted = if brings_roles(batch) {
-            self.directory.data().note_roles()
-        } else {
-            Ok(())
+        let noted = match needed_by(batch) {
+            Needs::Nothing => Ok(()),
+            needs => self.directory.data().note_needs(needs),
         };
         let refused = noted.err().map(|error| error.to_string());
         let is_taken = refused.is_none();

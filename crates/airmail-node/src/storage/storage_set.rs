@@ -133,7 +133,7 @@ impl StorageSet {
             shards: config.shards,
             created: clock.now().wall,
             storage: StorageName::FIRST,
-            has_roles: false,
+            needs: airmail_log::Needs::Nothing,
         };
         let mut storages = Vec::new();
         for (name, url) in config.storages()? {
@@ -157,7 +157,7 @@ impl StorageSet {
                     fits(path, &found, &new).map_err(|error| failed(&url)(error.into()))?;
                     new = Identity {
                         created: new.created,
-                        has_roles: false,
+                        needs: airmail_log::Needs::Nothing,
                         ..found
                     };
                     Some(Arc::new(taken))

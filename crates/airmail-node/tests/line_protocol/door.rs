@@ -82,6 +82,7 @@ async fn ask(session: &SessionHandle, line: &str) -> Result<(), Error> {
                         filter: None,
                         headers_only: false,
                         matches: false,
+                        lanes: airmail_model::frame::Lanes::Each,
                     };
                     session.add(subscribe).await?;
                 }

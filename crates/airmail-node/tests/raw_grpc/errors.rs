@@ -298,6 +298,7 @@ async fn a_bad_subscription_fails_alone() {
     };
     let position = v1::Start {
         at: Some(At::Position("pos1-nonsense".into())),
+        high: String::new(),
     };
     let cases = [
         (

@@ -41,6 +41,7 @@ async fn add(subscriber: &Subscriber, subscription: u32, tell_expired: bool) {
         topic: "t".into(),
         start: Some(v1::Start {
             at: Some(At::Earliest(true)),
+            high: String::new(),
         }),
         tell_expired,
         ..Default::default()

@@ -29,6 +29,7 @@ fn add(subscription: u32, filter: &str) -> v1::Add {
         topic: "t".into(),
         start: Some(v1::Start {
             at: Some(At::Earliest(true)),
+            high: String::new(),
         }),
         filter: filter.into(),
         ..Default::default()

@@ -16,6 +16,7 @@ async fn plain_messages_come_without_payloads_on_a_stream_that_asks_for_none_and
         topic: "t".into(),
         start: Some(v1::Start {
             at: Some(At::Earliest(true)),
+            high: String::new(),
         }),
         headers_only: true,
         ..Default::default()

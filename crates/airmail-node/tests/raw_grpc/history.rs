@@ -35,6 +35,7 @@ async fn history_begins_and_ends_where_it_is_asked_to() {
     let at = |sequence| {
         Some(v1::Start {
             at: Some(At::Sequence(sequence)),
+            high: String::new(),
         })
     };
     assert_eq!(history(&node, asked("h")).await.len(), 9);

@@ -18,6 +18,7 @@ mod expiry;
 mod filters;
 mod headers_only;
 mod history;
+mod lanes;
 mod limits;
 mod mailbox;
 mod malformed;

@@ -282,7 +282,10 @@ impl Subscriber {
         let add = v1::Add {
             subscription,
             topic: topic.into(),
-            start: Some(v1::Start { at: Some(start) }),
+            start: Some(v1::Start {
+                at: Some(start),
+                high: String::new(),
+            }),
             ..Default::default()
         };
         self.send(v1::subscribe_request::Kind::Add(add)).await;

@@ -23,7 +23,10 @@ fn add(subscription: u32, selector: Selector, at: At) -> v1::Add {
     v1::Add {
         subscription,
         selector: Some(selector),
-        start: Some(v1::Start { at: Some(at) }),
+        start: Some(v1::Start {
+            at: Some(at),
+            high: String::new(),
+        }),
         ..Default::default()
     }
 }

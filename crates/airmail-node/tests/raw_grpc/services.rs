@@ -148,6 +148,7 @@ async fn a_namespace_is_created_used_and_deleted_while_the_node_runs() {
         topic: "t".into(),
         start: Some(v1::Start {
             at: Some(At::Earliest(true)),
+            high: String::new(),
         }),
         ..Default::default()
     };

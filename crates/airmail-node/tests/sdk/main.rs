@@ -11,6 +11,7 @@ mod expiry;
 mod faulty_proxy;
 mod filters;
 mod headers_only;
+mod lanes;
 mod mailbox;
 mod many_topics;
 mod node;

@@ -182,6 +182,7 @@ pub fn place_to_proto(place: LogPosition, epoch: MapEpoch) -> v1::At {
         resumed: false,
         lost_before: None,
         node_ns: 0,
+        has_high: false,
     }
 }
 
@@ -430,6 +431,7 @@ fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Res
             next: Sequence(at.next),
             resumed: at.resumed,
             lost_before: at.lost_before.map(Sequence),
+            beside: further.first().map(position_from_proto).transpose()?,
         },
         Wire::Complete(at) => State::Complete {
             places: places(&at)?,

@@ -76,6 +76,7 @@ fn every_state_survives() {
             next,
             resumed: false,
             lost_before: None,
+            beside: None,
         },
         State::Detached {
             log: LOG,
@@ -83,6 +84,7 @@ fn every_state_survives() {
             next,
             resumed: true,
             lost_before: Some(Sequence(99)),
+            beside: Some(LogPosition { log: high, ..place }),
         },
         State::complete(place),
         State::Complete {
@@ -302,6 +304,7 @@ fn a_subscription_survives_with_every_start() {
             filter: None,
             headers_only: true,
             matches: true,
+            lanes: airmail_model::frame::Lanes::Each,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
         let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {

@@ -1,6 +1,12 @@
-//! G5: a session is never sent more than its credit and one delivery, with word of what has expired beside it.
+//! G5: a session is never sent more than its credit and one delivery, with word of what has expired beside it. From the first
+//! delivery of lane high on it has an account for each lane, each of which may be overdrawn by one delivery, and lane high has a
+//! reserve of an eighth of what was granted at most.
 
 use super::{Checked, Violation};
+use airmail_model::Lane;
+
+/// Part of what was granted that lane high has on top.
+const RESERVE_PART: i64 = 8;
 
 /// A session's credit, counted from outside.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,6 +14,12 @@ pub struct Budget {
     left: i64,
     /// Bytes that go with the next delivery.
     beside: i64,
+    /// The most that was left at once.
+    window: i64,
+    /// The largest delivery so far, with what went beside it.
+    largest: i64,
+    /// Something of lane high was sent.
+    has_high: bool,
 }
 
 impl Budget {
@@ -16,13 +28,15 @@ impl Budget {
     pub fn new(bytes: u32) -> Budget {
         Budget {
             left: bytes.into(),
-            beside: 0,
+            window: bytes.into(),
+            ..Budget::default()
         }
     }
 
     /// More was granted.
     pub fn grant(&mut self, bytes: u32) {
         self.left += i64::from(bytes);
+        self.window = self.window.max(self.left);
     }
 
     /// Word of what has expired was sent, which goes with a delivery.
@@ -30,19 +44,28 @@ impl Budget {
         self.beside += i64::try_from(bytes).unwrap_or(i64::MAX);
     }
 
-    /// A delivery was sent.
+    /// A delivery was sent in a lane.
     ///
     /// # Errors
     /// There was nothing left.
-    pub fn spend(&mut self, bytes: u64, who: &str) -> Checked {
-        if self.left <= 0 {
+    pub fn spend(&mut self, lane: Lane, bytes: u64, who: &str) -> Checked {
+        self.has_high |= lane == Lane::High;
+        // The other lane's account may be overdrawn.
+        let floor = if self.has_high {
+            -(self.window / RESERVE_PART) - self.largest
+        } else {
+            0
+        };
+        if self.left <= floor {
             return Err(Violation::new(
                 "G5 credit bounds what is sent",
                 format!("{who} was sent {bytes} bytes with {} left", self.left),
             ));
         }
-        self.left -= i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.left -= std::mem::take(&mut self.beside);
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let cost = bytes.saturating_add(std::mem::take(&mut self.beside));
+        self.largest = self.largest.max(cost);
+        self.left -= cost;
         Ok(())
     }
 }

@@ -125,6 +125,7 @@ impl StorageRun {
                 let topic = topic_name(self.chance.below(TOPICS));
                 let durability = state.spec.durability.synced;
                 Part {
+                    lane: state.log.lane,
                     id: self
                         .evidence
                         .ledger

@@ -257,6 +257,7 @@ impl StorageRun {
             .create(9_999, id, &topic, state.spec.durability.synced);
         self.evidence.ledger.refuse(message);
         let part = Part {
+            lane: id.lane,
             id: message,
             topic,
             filler: 0,

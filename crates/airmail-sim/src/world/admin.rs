@@ -137,7 +137,7 @@ impl World {
             space.durability = space.durability.min(durability);
             space.weak |= durability < Synced::Fsync;
             space.shrinks |= retention != Retention::default();
-            for log in space.map.logs(Lane::Normal) {
+            for log in Lane::ALL.into_iter().flat_map(|lane| space.map.logs(lane)) {
                 self.evidence.ledger.respecify(log, space.durability);
             }
             let version = entry.namespace.version;
@@ -169,10 +169,9 @@ impl World {
     fn tell_map(&mut self, space: Space) {
         // Made in an earlier process, perhaps, and not seen before it ended.
         if space.weak && self.boots > 1 {
-            self.evidence
-                .ledger
-                .bereft
-                .extend(space.map.logs(Lane::Normal));
+            let logs = Lane::ALL.into_iter();
+            let logs = logs.flat_map(|lane| space.map.logs(lane));
+            self.evidence.ledger.bereft.extend(logs);
         }
         if space.moved.is_some() {
             let logs = space.map.logs(Lane::Normal).len();

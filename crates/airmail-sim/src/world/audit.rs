@@ -10,6 +10,7 @@ use crate::invariants::{Checked, Violation};
 use airmail_log::{
     Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Stored, Tag, Trouble,
 };
+use airmail_model::Lane;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{LogId, Mono, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence};
 use parking_lot::Mutex;
@@ -304,7 +305,8 @@ impl Audited {
         if self.base.replace(stored.base) == Some(stored.base) {
             return Ok(());
         }
-        self.budget.spend(stored.batch.bytes().len() as u64, who)
+        self.budget
+            .spend(Lane::Normal, stored.batch.bytes().len() as u64, who)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Space;
 use super::link::Link;
-use super::watch::{From, Watch};
-use crate::census::{Census, Kind};
+use super::watch::Watch;
+use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
 use crate::files::Machine;
@@ -18,8 +18,7 @@ use airmail_client::core::{
     Event, ReceivedBatch, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
 };
 use airmail_model::frame::{GapReason, Reply, Request, State};
-use airmail_model::position::LogPosition;
-use airmail_model::{ErrorCode, Incarnation, LogId, Position, RoleId, Sequence};
+use airmail_model::{Incarnation, Lane, LogId, Position, RoleId, Sequence};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SUBSCRIPTIONS_MAX: usize = 12;
@@ -43,6 +42,8 @@ pub(super) struct Client {
     /// Roles that it has.
     pub(super) roles: Vec<RoleId>,
     pub(super) watches: BTreeMap<SubscriptionKey, Watch>,
+    /// The same in lane high.
+    pub(super) high: BTreeMap<SubscriptionKey, Watch>,
     /// Positions that someone wrote down, to begin from again.
     pub(super) saved: Vec<Saved>,
     /// Delivered, not yet dealt with.
@@ -83,6 +84,7 @@ impl Client {
             credit,
             roles: audiences.of_client(number),
             watches: BTreeMap::new(),
+            high: BTreeMap::new(),
             saved: Vec::new(),
             unconsumed: 0,
             stuck: false,
@@ -93,6 +95,14 @@ impl Client {
                 1_000_000
             },
             asks: 0,
+        }
+    }
+
+    /// Watches of its subscriptions in a lane.
+    pub(super) fn watches_in(&mut self, lane: Lane) -> &mut BTreeMap<SubscriptionKey, Watch> {
+        match lane {
+            Lane::Normal => &mut self.watches,
+            Lane::High => &mut self.high,
         }
     }
 
@@ -135,7 +145,8 @@ impl Client {
         if quietly {
             self.saved.clear();
         }
-        self.watches.values_mut().for_each(Watch::files_set_back);
+        let all = self.watches.values_mut().chain(self.high.values_mut());
+        all.for_each(Watch::files_set_back);
     }
 
     /// Whether the node has said of every subscription where it stands, since it was set back.
@@ -183,11 +194,25 @@ impl Client {
             }
             let Evidence { ledger, census, .. } = &mut *evidence;
             let who = format!("subscription {key:?} of client {}", self.number);
-            let Some(watch) = self.watches.get_mut(&key) else {
+            let lane = lane_of(&event);
+            let watches = match lane {
+                Lane::Normal => &mut self.watches,
+                Lane::High => &mut self.high,
+            };
+            let Some(watch) = watches.get_mut(&key) else {
                 let detail = format!("{who} is told of {event:?} after its end");
                 return Err(Violation::new("G2 nothing comes after the end", detail));
             };
-            if ledger.harm_of(watch.log).is_some() {
+            let is_harmed = |lane| ledger.harm_of(LogId { lane, ..watch.log }).is_some();
+            let is_skipped = match &event {
+                // A status about one lane harmed says nothing of the other one; but that ends with it.
+                Event::Status(State::Complete { .. } | State::Failed(_)) => {
+                    Lane::ALL.into_iter().any(is_harmed)
+                }
+                Event::Status(_) => false,
+                _ => is_harmed(watch.log.lane),
+            };
+            if is_skipped {
                 self.told_of_harmed(key, &event);
                 continue;
             }
@@ -227,7 +252,7 @@ impl Client {
     ) -> Checked {
         let Evidence { ledger, census, .. } = evidence;
         let who = format!("subscription {key:?} of client {}", self.number);
-        let Some(watch) = self.watches.get_mut(&key) else {
+        let Some(watch) = self.watches_in(arrived.log.lane).get_mut(&key) else {
             let detail = format!("{who} is given messages after its end");
             return Err(Violation::new("G2 nothing comes after the end", detail));
         };
@@ -260,82 +285,10 @@ impl Client {
     /// Something is told of a log that was harmed, which says nothing.
     fn told_of_harmed(&mut self, key: SubscriptionKey, event: &Event) {
         match event {
-            Event::Status(State::Complete { .. } | State::Failed(_)) => {
-                self.watches.remove(&key);
-            }
+            Event::Status(State::Complete { .. } | State::Failed(_)) => self.forget(key),
             Event::Expired(expired) => self.unconsumed += expired.cost,
             Event::Messages(_) | Event::Status(_) | Event::Gap(_) => {}
         }
-    }
-
-    fn status(
-        &mut self,
-        key: SubscriptionKey,
-        state: &State,
-        (ledger, census): (&Ledger, &mut Census),
-        spaces: &[Space],
-    ) -> Checked {
-        let Some(watch) = self.watches.get_mut(&key) else {
-            return Ok(());
-        };
-        match state {
-            State::Live { .. } | State::Detached { .. } => {
-                let is_live = matches!(state, State::Live { .. });
-                let Some(LogPosition { log, next, .. }) = state.places().first().copied() else {
-                    let detail = format!("client {}: {state:?}", self.number);
-                    return Err(Violation::new("G2 a status names a log", detail));
-                };
-                let gone_on =
-                    watch.stands((log, next), (is_live, spaces[watch.space].shrinks), ledger);
-                gone_on.into_iter().for_each(|kind| census.count(kind));
-                let place = ledger.lines.place(log, next);
-                watch.away = false;
-                if spaces[watch.space].shrinks {
-                    watch.begun.get_or_insert(place);
-                }
-                if watch.from == From::Unknown {
-                    watch.from = From::Number(place);
-                    if let Some(end) = &mut watch.end {
-                        end.answered(ledger, place, &format!("client {}", self.number))?;
-                    }
-                }
-                if ledger.lines.of(log) != watch.log {
-                    let detail = format!("client {}: {log} is not {}", self.number, watch.log);
-                    return Err(Violation::new("a topic keeps to its log", detail));
-                }
-            }
-            State::Complete { places } => {
-                let next = places.first().map_or(Sequence(0), |place| place.next);
-                let end = ledger.lines.place(watch.at, next);
-                if let (Some(asked), From::Number(from)) = (&mut watch.end, &watch.from)
-                    && *from <= asked.floor()
-                {
-                    asked.answered(ledger, end, &format!("client {}", self.number))?;
-                }
-                self.check_range(key, end, ledger)?;
-                if let Some(watch) = self.watches.remove(&key) {
-                    watch.check_ended(end, ledger, &format!("client {}", self.number))?;
-                }
-            }
-            State::Changed { .. } | State::Unchanged(_) => {
-                census.count(Kind::FilterChanged);
-                if !watch.change_answered(state, ledger) {
-                    let detail = format!("client {}: {state:?}", self.number);
-                    return Err(Violation::new("filters: a change was asked for", detail));
-                }
-            }
-            State::Removed => {}
-            State::Failed(error)
-                if error.code() == ErrorCode::NamespaceNotFound && spaces[watch.space].leaving =>
-            {
-                self.watches.remove(&key);
-            }
-            State::Failed(error) => {
-                let detail = format!("client {}: {error}", self.number);
-                return Err(Violation::new("G2 a good subscription holds", detail));
-            }
-        }
-        Ok(())
     }
 
     /// Everything before its position has been told to the subscription.
@@ -343,8 +296,12 @@ impl Client {
         let Some(position) = self.core.position(key) else {
             return Ok(());
         };
-        let next = place_of(&position, ledger);
-        next.map_or(Ok(()), |next| self.check_range(key, next, ledger))
+        for lane in Lane::ALL {
+            if let Some(next) = place_of(&position, lane, ledger) {
+                self.check_range((key, lane), next, ledger)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks each subscription like [`Client::check_complete`].
@@ -353,9 +310,18 @@ impl Client {
         keys.try_for_each(|key| self.check_complete(*key, ledger))
     }
 
-    fn check_range(&self, key: SubscriptionKey, to: Sequence, ledger: &Ledger) -> Checked {
+    pub(super) fn check_range(
+        &self,
+        (key, lane): (SubscriptionKey, Lane),
+        to: Sequence,
+        ledger: &Ledger,
+    ) -> Checked {
+        let watches = match lane {
+            Lane::Normal => &self.watches,
+            Lane::High => &self.high,
+        };
         // Of one that has not come back nobody can say what it has missed.
-        let Some(watch) = self.watches.get(&key).filter(|watch| !watch.away) else {
+        let Some(watch) = watches.get(&key).filter(|watch| !watch.away) else {
             return Ok(());
         };
         let Some(from) = watch.first(ledger) else {
@@ -372,27 +338,43 @@ impl Client {
     /// Whether every subscription to some logs has been told of all that is acknowledged, but for what
     /// lies beyond what can be known here.
     pub(super) fn has_everything(&self, ledger: &Ledger, of: impl Fn(LogId) -> bool) -> bool {
-        let watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        let all = self.watches.iter().chain(&self.high);
+        let watches = all.filter(|(_, watch)| of(watch.log));
         let mut watches = watches.filter(|(_, watch)| ledger.harm_of(watch.log).is_none());
-        watches.all(|(key, watch)| {
-            let position = self.core.position(*key);
-            let next = position.and_then(|position| place_of(&position, ledger));
-            let done = match next {
-                Some(next) => watch.is_done(next, ledger),
-                None => watch.is_ahead(ledger),
-            };
-            done && !watch.away
-        })
+        watches.all(|(key, watch)| self.has_all_of(*key, watch, ledger))
+    }
+
+    fn has_all_of(&self, key: SubscriptionKey, watch: &Watch, ledger: &Ledger) -> bool {
+        let lane = watch.log.lane;
+        let twin = LogId {
+            lane: lane.other(),
+            ..watch.log
+        };
+        if ledger.harm_of(twin).is_some() {
+            // Nobody has a subscription to one lane alone.
+            return true;
+        }
+        if lane == Lane::High && ledger.last_acked(watch.log) == Sequence(0) {
+            // Nothing was published there.
+            return true;
+        }
+        let position = self.core.position(key);
+        let is_waiting = position.is_none() && lane == Lane::High;
+        let next = position.and_then(|position| place_of(&position, lane, ledger));
+        let done = match next {
+            Some(next) => watch.is_done(next, ledger),
+            None => is_waiting || watch.is_ahead(ledger),
+        };
+        done && !watch.away
     }
 
     /// The subscriptions that have not been told of everything, to be shown.
     pub(super) fn behind(&self, ledger: &Ledger) -> Vec<String> {
         let mut behind = Vec::new();
-        for (key, watch) in &self.watches {
+        for (key, watch) in self.watches.iter().chain(&self.high) {
             let position = self.core.position(*key);
-            let next = position.and_then(|position| place_of(&position, ledger));
-            let is_done = next.map_or(watch.is_ahead(ledger), |next| watch.is_done(next, ledger));
-            if !is_done || watch.away {
+            let next = position.and_then(|position| place_of(&position, watch.log.lane, ledger));
+            if !self.has_all_of(*key, watch, ledger) {
                 let (number, log, from) = (self.number, watch.log, &watch.from);
                 let away = if watch.away { ", sent away" } else { "" };
                 behind.push(format!(
@@ -404,9 +386,19 @@ impl Client {
     }
 }
 
-/// The place in its line of a position.
-fn place_of(position: &Position, ledger: &Ledger) -> Option<Sequence> {
-    let at = position.logs.first()?;
+/// The lane that an event is about; normal, if it is about both.
+fn lane_of(event: &Event) -> Lane {
+    match event {
+        Event::Expired(expired) => expired.log.lane,
+        Event::Gap(gap) => gap.log.lane,
+        Event::Messages(arrived) => arrived.log.lane,
+        Event::Status(_) => Lane::Normal,
+    }
+}
+
+/// The place in its line of a position in a lane.
+fn place_of(position: &Position, lane: Lane, ledger: &Ledger) -> Option<Sequence> {
+    let at = position.logs.iter().find(|at| at.log.lane == lane)?;
     Some(ledger.lines.place(at.log, at.next))
 }
 

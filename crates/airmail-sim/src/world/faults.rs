@@ -139,6 +139,7 @@ impl World {
             self.cut(End::Publisher(at));
             Publisher::new(number, self.plant, &mut chance)
         };
+        next = next.with_lanes(self.evidence.ledger.has_lanes);
         for space in &self.spaces {
             next.core.set_map(space.present_map().clone());
         }
@@ -207,7 +208,8 @@ impl World {
         let weak = self.spaces.iter().filter(|space| space.weak);
         weak.flat_map(move |space| {
             let moves = space.moves() + u16::from(space.moved.is_some());
-            let of_maps = space.map.logs(Lane::Normal);
+            let of_maps = Lane::ALL.map(|lane| space.map.logs(lane)).into_iter();
+            let of_maps = of_maps.flatten();
             of_maps.flat_map(move |line| lines.logs(line, moves))
         })
     }
@@ -219,7 +221,8 @@ impl World {
         if self.cluster.roles.is_some() {
             for catalog in self.catalogs() {
                 let unused = catalog.iter().filter(|entry| !used(entry.namespace.id));
-                logs.extend(unused.flat_map(|entry| entry.map.logs(Lane::Normal)));
+                let of_lanes = unused.flat_map(|entry| Lane::ALL.map(|lane| entry.map.logs(lane)));
+                logs.extend(of_lanes.flatten());
             }
         }
         logs

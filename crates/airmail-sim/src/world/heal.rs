@@ -82,7 +82,8 @@ impl World {
         self.until("answered", settled)?;
         self.until_provisions_are_gone()?;
         for at in 0..self.spaces.len() {
-            let mut logs = self.spaces[at].map.logs(Lane::Normal);
+            let map = &self.spaces[at].map;
+            let mut logs = Lane::ALL.into_iter().flat_map(|lane| map.logs(lane));
             let is_harmed = logs.any(|log| self.evidence.ledger.harm_of(log).is_some());
             if !self.spaces[at].leaving && !is_harmed {
                 self.listed.clear();

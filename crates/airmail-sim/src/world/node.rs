@@ -425,7 +425,7 @@ impl World {
         ));
         if let Reply::Delivery(delivery) = &mut reply {
             let bytes = delivery.body.len() as u64 + u64::from(DELIVERY_OVERHEAD_BYTES);
-            budget.spend(bytes, &format!("{end:?}"))?;
+            budget.spend(delivery.log.lane, bytes, &format!("{end:?}"))?;
             if self.plant == Some(Plant::RangeOffByOne) {
                 delivery.last = delivery.last.plus(1);
             }

@@ -31,6 +31,8 @@ pub(super) struct Publisher {
     open: BTreeSet<MessageId>,
     id: ProducerId,
     epoch: ProducerEpoch,
+    /// Draws of lanes, if it publishes to both: aside, so that no other depends on them.
+    lanes: Option<Entropy>,
     /// Another with its id and a higher epoch has taken over: it may be fenced.
     pub(super) succeeded: bool,
 }
@@ -60,7 +62,25 @@ impl Publisher {
             open: BTreeSet::new(),
             id,
             epoch,
+            lanes: None,
             succeeded: false,
+        }
+    }
+
+    /// It publishes to both lanes.
+    pub(super) fn with_lanes(mut self, has_lanes: bool) -> Publisher {
+        let own = Entropy::new(u64::from(self.number) ^ 0x1a9e_5000);
+        self.lanes = has_lanes.then_some(own);
+        self
+    }
+
+    /// The lane of its next message.
+    fn lane(&mut self) -> Lane {
+        let lanes = self.lanes.as_mut();
+        if lanes.is_some_and(|lanes| lanes.chance(300_000)) {
+            Lane::High
+        } else {
+            Lane::Normal
         }
     }
 
@@ -119,7 +139,9 @@ impl Publisher {
     ) -> Result<bool, Violation> {
         let Evidence { ledger, census, .. } = evidence;
         let hash = topic.hash(space.id);
-        let log = space.map.log(hash, Lane::Normal);
+        let lane = self.lane();
+        census.add(Kind::PublishedHigh, u64::from(lane == Lane::High));
+        let log = space.map.log(hash, lane);
         let id = ledger.create(self.number, log, &topic, space.durability);
         let entry = ledger.get(id);
         let ttl_ms = entry.and_then(|entry| entry.ttl_ms);
@@ -127,6 +149,7 @@ impl Publisher {
         census.add(Kind::PublishedRestricted, u64::from(!audience.is_empty()));
         census.add(Kind::PublishedExpiring, u64::from(ttl_ms.is_some()));
         let part = Part {
+            lane,
             id,
             ttl_ms,
             audience,

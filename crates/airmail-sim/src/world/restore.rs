@@ -79,7 +79,8 @@ impl World {
         }
         let spaces = self.spaces.iter();
         let logs: Vec<LogId> = spaces
-            .flat_map(|space| space.map.logs(Lane::Normal))
+            .flat_map(|space| Lane::ALL.map(|lane| space.map.logs(lane)))
+            .flatten()
             .collect();
         self.evidence.ledger.restore(&copy.standing, logs);
         for client in &mut self.clients {

@@ -122,6 +122,7 @@ impl Client {
         let Evidence { ledger, census, .. } = evidence;
         let wish = self.wish((subject, log), ledger);
         let asks_end = matches!(start, Start::Latest) || until == Some(Until::Now);
+        let from_high = from_in_high((&start, &from), space, ledger);
         let wanted = SubscriptionSpec {
             namespace: space.id,
             wanted: wanted(subject, log, space),
@@ -141,13 +142,26 @@ impl Client {
             Kind::SubscribedSelection,
             u64::from(subject.topic().is_none()),
         );
-        let mut watch = Watch::new(at, subject, log, from, self.roles.clone());
-        watch.given.wishes = wish.map(Wishes::new);
-        watch.end = asks_end.then(|| Asked::now(ledger, log));
-        if let Some(Until::Time(time)) = until {
-            watch.ends_at(time, ledger);
+        let high = LogId {
+            lane: Lane::High,
+            ..log
+        };
+        // Of lane high a number says nothing: it begins with the latest, and ends now.
+        let begins_now = asks_end || from_high == From::Unknown && !space.shrinks;
+        let ends_now = matches!(until, Some(Until::Now | Until::Sequence(_)));
+        let of_lanes = [
+            (log, from, asks_end),
+            (high, from_high, begins_now || ends_now),
+        ];
+        for (log, from, asks_end) in of_lanes {
+            let mut watch = Watch::new(at, subject, log, from, self.roles.clone());
+            watch.given.wishes = wish.map(Wishes::new);
+            watch.end = asks_end.then(|| Asked::now(ledger, log));
+            if let Some(Until::Time(time)) = until {
+                watch.ends_at(time, ledger);
+            }
+            self.watches_in(log.lane).insert(key, watch);
         }
-        self.watches.insert(key, watch);
     }
 
     /// The wish that it has for messages of topics of a log, if its subscriptions have filters.
@@ -171,10 +185,15 @@ impl Client {
             return;
         };
         let wish = Wish::of(overlap);
-        if let Some(watch) = self.watches.get_mut(&key)
-            && let Some(wishes) = &mut watch.given.wishes
-        {
-            wishes.ask(wish);
+        let mut has_wishes = false;
+        for lane in Lane::ALL {
+            let watch = self.watches_in(lane).get_mut(&key);
+            if let Some(wishes) = watch.and_then(|watch| watch.given.wishes.as_mut()) {
+                wishes.ask(wish);
+                has_wishes = true;
+            }
+        }
+        if has_wishes {
             self.core.change(key, wish.filter());
         }
     }
@@ -202,10 +221,12 @@ impl Client {
                 headers_only: false,
             });
             self.asks += 1;
-            let log = space.map.log(topic, Lane::Normal);
-            let subject = Subject::Topic(topic);
-            let watch = Watch::new(at, subject, log, earliest(space), self.roles.clone());
-            self.watches.insert(key, watch);
+            for lane in Lane::ALL {
+                let log = space.map.log(topic, lane);
+                let subject = Subject::Topic(topic);
+                let watch = Watch::new(at, subject, log, earliest(space), self.roles.clone());
+                self.watches_in(lane).insert(key, watch);
+            }
         }
     }
 
@@ -217,6 +238,7 @@ impl Client {
         };
         self.note_positions();
         self.check_complete(key, ledger)?;
+        self.high.remove(&key);
         if let Some(watch) = self.watches.remove(&key)
             && let Some(position) = watch.position
             && !watch.away
@@ -254,9 +276,26 @@ const fn earliest(space: &Space) -> From {
     }
 }
 
+/// Where a subscription begins in lane high that begins so in lane normal.
+fn from_in_high((start, from): (&Start, &From), space: &Space, ledger: &Ledger) -> From {
+    match start {
+        Start::Latest | Start::Sequence(_) => From::Unknown,
+        Start::Earliest | Start::Time(_) => from.clone(),
+        Start::Position(position) => {
+            let mut logs = position.logs.iter();
+            match logs.find(|at| at.log.lane == Lane::High) {
+                Some(at) => From::Number(ledger.lines.place(at.log, at.next)),
+                // It is from before there was lane high.
+                None => earliest(space),
+            }
+        }
+    }
+}
+
 /// Where a subscription from a saved position begins. Counts one in a log from before a move.
 fn from_saved(position: &Position, space: &Space, ledger: &Ledger, census: &mut Census) -> From {
     let at = position.logs.first();
+    debug_assert!(at.is_none_or(|at| at.log.lane == Lane::Normal));
     let next = at.map_or(Sequence(1), |at| ledger.lines.place(at.log, at.next));
     let moves = at.map_or(0, |at| ledger.lines.moves_before(at.log));
     let is_earlier = space.moves() > moves;

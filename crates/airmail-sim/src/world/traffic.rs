@@ -114,7 +114,8 @@ impl World {
             let logs = self
                 .spaces
                 .iter()
-                .flat_map(|space| space.map.logs(Lane::Normal));
+                .flat_map(|space| Lane::ALL.map(|lane| space.map.logs(lane)))
+                .flatten();
             writers.read(logs, &mut self.evidence.ledger)?;
         }
         let machine = &self.weather.machine;

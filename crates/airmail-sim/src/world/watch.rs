@@ -217,7 +217,8 @@ impl Watch {
         };
         match state {
             State::Changed { places } => {
-                let place = places.first();
+                let lane = self.log.lane;
+                let place = places.iter().find(|at| at.log.lane == lane);
                 wishes.changed(place.map(|at| ledger.lines.place(at.log, at.next)))
             }
             _ => wishes.unchanged(),

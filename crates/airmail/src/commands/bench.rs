@@ -2,6 +2,7 @@
 
 mod filters;
 mod isolation;
+mod lanes;
 mod late;
 mod measured;
 mod memory;
@@ -69,6 +70,8 @@ pub enum Workload {
     /// Very many filters: how many messages a second one core holds against them, by the index and by a loop; or, with
     /// --streams, how many a node holds against them and delivers
     Filters(filters::FiltersArgs),
+    /// A flood of one lane, and beside it the other one: how long each waits, and what each gets
+    Lanes(lanes::LanesArgs),
     /// The disk alone: writing and syncing 4 KiB into a file that was written before
     Disk(DiskArgs),
     /// A share of a run over several processes
@@ -134,6 +137,7 @@ async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::Fanout(args) => (Kind::Fanout, args),
         Workload::Late(args) => return late::late(&args).await,
         Workload::Filters(args) => return filters::delivered(&args).await,
+        Workload::Lanes(args) => return lanes::lanes(&args).await,
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),

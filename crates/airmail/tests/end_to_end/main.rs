@@ -70,6 +70,7 @@ mod kafka_loss;
 mod kafka_topology;
 mod kafka_upkeep;
 mod kill;
+mod lanes;
 mod lines;
 mod log_file;
 mod loopback;

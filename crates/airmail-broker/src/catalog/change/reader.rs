@@ -1,7 +1,7 @@
 //! Parts of a command's bytes, one after the other. `None`: they are not there, or are nothing that a node of this
 //! version would have written.
 
-use super::{COPIES, Change, PROVISIONS, STORAGE};
+use super::{COPIES, Change, LANES, PROVISIONS, STORAGE};
 use airmail_log::LogLoss;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
@@ -105,9 +105,30 @@ impl<'a> Reader<'a> {
     }
 
     /// A count of two bytes, and as many numbers at which logs ended.
-    pub(super) fn ends(&mut self) -> Option<Vec<Sequence>> {
+    fn ends(&mut self) -> Option<Vec<Sequence>> {
         let logs = u16::from_le_bytes(self.take()?);
-        (0..logs).map(|_| self.sequence()).collect()
+        self.sequences(logs.into())
+    }
+
+    /// A retired in this version.
+    pub(super) fn retired(&mut self, id: NamespaceId, version: u8) -> Option<Change> {
+        let epoch = self.epoch()?;
+        let ends = self.ends()?;
+        let high_ends = match version {
+            LANES => self.sequences(ends.len())?,
+            _ => Vec::new(),
+        };
+        Some(Change::Retired {
+            id,
+            epoch,
+            ends,
+            high_ends,
+        })
+    }
+
+    /// Numbers, as many as that.
+    fn sequences(&mut self, count: usize) -> Option<Vec<Sequence>> {
+        (0..count).map(|_| self.sequence()).collect()
     }
 
     pub(super) fn epoch(&mut self) -> Option<MapEpoch> {

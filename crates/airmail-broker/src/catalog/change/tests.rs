@@ -82,7 +82,9 @@ fn every_command_is_read_as_written_and_no_part_of_it_is() {
         id,
         epoch: MapEpoch(2),
         ends: vec![Sequence(1), Sequence(u64::MAX)],
+        high_ends: Vec::new(),
     };
+
     let epoch = Some(MapEpoch(2));
     for change in [
         create(9, "orders"),
@@ -116,12 +118,21 @@ fn every_command_is_read_as_written_and_no_part_of_it_is() {
 }
 
 #[test]
-fn commands_about_roles_are_read_as_written_and_no_part_of_them_is() {
+fn commands_about_roles_and_lane_high_are_read_as_written_and_no_part_of_them_is() {
     let id = RoleId(9);
     let name = "the cook".to_owned();
     for change in [Change::CreateRole { id, name }, Change::DeleteRole { id }] {
         assert_read_as_written(change);
     }
+    let id = NamespaceId(9);
+    assert_read_as_written(Change::AddHigh { id });
+    assert_read_as_written(Change::Retired {
+        id,
+        epoch: MapEpoch(2),
+        ends: vec![Sequence(1), Sequence(2)],
+        high_ends: vec![Sequence(3), Sequence(4)],
+    });
+    let id = RoleId(9);
     let nameless = Change::CreateRole {
         id,
         name: String::new(),
@@ -130,17 +141,22 @@ fn commands_about_roles_are_read_as_written_and_no_part_of_them_is() {
 }
 
 #[test]
-fn a_batch_that_raises_log_0_to_roles_is_known_by_it() {
+fn a_batch_for_log_0_is_known_by_what_its_readers_have_to_know_of() {
     let role = Change::DeleteRole { id: RoleId(9) };
-    let batch = |change: &Change, raised| change.to_batch(Wall(1), raised).expect("small");
-    assert!(brings_roles(&batch(&role, FIRST_VERSION)));
-    assert!(brings_roles(&batch(&role, LAST_VERSION)));
-    assert!(brings_roles(&batch(
-        &Change::Raise { version: ROLES },
-        ROLES
-    )));
-    assert!(!brings_roles(&batch(&create(1, "orders"), FIRST_VERSION)));
-    assert!(!brings_roles(&batch(&create_in("fast", 3), FIRST_VERSION)));
+    let needed = |change: &Change, raised| {
+        let batch = change.to_batch(Wall(1), raised).expect("small");
+        needed_by(&batch)
+    };
+    assert_eq!(needed(&role, FIRST_VERSION), Needs::Roles);
+    assert_eq!(needed(&role, LAST_VERSION), Needs::Roles);
+    let raise = |version| Change::Raise { version };
+    assert_eq!(needed(&raise(ROLES), ROLES), Needs::Roles);
+    let high = Change::AddHigh { id: NamespaceId(1) };
+    assert_eq!(needed(&high, LAST_VERSION), Needs::Lanes);
+    assert_eq!(needed(&raise(LANES), FIRST_VERSION), Needs::Lanes);
+    let plain = Needs::Nothing;
+    assert_eq!(needed(&create(1, "orders"), FIRST_VERSION), plain);
+    assert_eq!(needed(&create_in("fast", 3), FIRST_VERSION), plain);
 }
 
 /// Asserts that a command is read as it is written, and that no part of it is a command.
@@ -268,6 +284,7 @@ fn a_move_is_said_in_version_5_and_only_there() {
         id,
         epoch: MapEpoch(1),
         ends: vec![Sequence(7)],
+        high_ends: Vec::new(),
     };
     let ended = [&[5, 7, 9, 0, 0, 0, 1, 0, 0, 0, 1, 0, 7][..], &[0; 7]].concat();
     assert_eq!(retired.encode(), ended);

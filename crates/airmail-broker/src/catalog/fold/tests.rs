@@ -77,6 +77,7 @@ fn a_command_based_on_another_version_is_void() {
     let logs = DyingLogs {
         first: LogIndex(0),
         logs: 7,
+        has_high: false,
         origin: Origin::default(),
     };
     let dying = Dying {
@@ -166,6 +167,7 @@ fn earlier_logs_are_retired_once_and_told_of_until_they_are_purged() {
         id,
         epoch,
         ends: (1..=logs).map(Sequence).collect(),
+        high_ends: Vec::new(),
     };
     let purged = Change::Purged {
         id,

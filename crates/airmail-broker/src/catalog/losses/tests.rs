@@ -9,7 +9,7 @@ const ID: NamespaceId = NamespaceId(1);
 fn log(index: u16) -> LogId {
     LogId {
         namespace: ID,
-        lane: Lane::Normal,
+        lane: airmail_model::Lane::Normal,
         index: LogIndex(index),
     }
 }

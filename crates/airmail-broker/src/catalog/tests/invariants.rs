@@ -180,6 +180,7 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
             namespace,
             first: LogIndex(0),
             logs: 2,
+            has_high: false,
             as_of: Sequence(1),
             origin: Origin::default(),
         }));

@@ -158,6 +158,7 @@ fn a_namespace_whose_storage_is_missing_is_deleted_and_its_logs_when_the_storage
         namespace: NamespaceId(2),
         first: LogIndex(0),
         logs: 1,
+        has_high: false,
         as_of: Sequence(4),
         origin: Origin {
             storage: fast(),

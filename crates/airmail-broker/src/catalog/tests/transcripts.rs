@@ -307,6 +307,7 @@ fn read_move(line: &str) -> Option<Change> {
             id: NamespaceId(id.parse().ok()?),
             epoch: MapEpoch(epoch.parse().ok()?),
             ends: ends.split(", ").map(end).collect::<Option<_>>()?,
+            high_ends: Vec::new(),
         });
     }
     let [epoch, id] = parts("nothing is left of map {} of namespace {}", line)?;

@@ -206,11 +206,11 @@ fn a_broken_state_of_a_session_or_a_publish_is_complained_of_under_its_name() {
     complained(&[
         ("parked", |g| {
             let two = session(g, 2);
-            g.sessions[two].turns = ReadingTurns::default();
+            *g.sessions[two].turns_mut(Lane::Normal) = ReadingTurns::default();
         }),
         ("following", |g| {
             let one = session(g, 1);
-            g.sessions[one].turns.count_one_more();
+            g.sessions[one].turns_mut(Lane::Normal).count_one_more();
         }),
         ("order", |g| g.stats.appends_in_flight += 1),
         ("order", |g| g.stats.appends_in_flight_bytes += 1),

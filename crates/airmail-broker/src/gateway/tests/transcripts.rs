@@ -264,6 +264,7 @@ impl Driver {
                     filter: None,
                     headers_only: false,
                     matches: false,
+                    lanes: airmail_model::frame::Lanes::Each,
                 })
             };
         Some(ClientInput::Request { session, request })

@@ -263,6 +263,7 @@ impl QueuedLink {
             filter: None,
             headers_only: false,
             matches: false,
+            lanes: airmail_model::frame::Lanes::Each,
         };
         self.request(session, Request::Add(wanted));
     }

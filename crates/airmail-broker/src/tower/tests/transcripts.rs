@@ -224,6 +224,7 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
             namespace: NAMESPACE,
             first: LogIndex(0),
             logs: 1,
+            has_high: false,
             as_of: Sequence(2),
             origin: Origin::default(),
         }),
@@ -441,6 +442,9 @@ fn show_catalog(input: &CatalogInput) -> String {
         },
         CatalogInput::Suspended { loss, .. } => {
             format!("the log has lost {:?} to {}", loss.at, loss.end.before())
+        }
+        CatalogInput::HighWanted(namespace) => {
+            format!("namespace {namespace} is to have lane high")
         }
         CatalogInput::Upkeep => "have storages keep what log 0 names".to_owned(),
         CatalogInput::Emptied { end, .. } => format!("the log is empty, and ends before {end}"),

@@ -35,7 +35,13 @@ impl Subscriber {
                 next,
                 resumed,
                 lost_before,
+                beside,
             } => {
+                if let Some(beside) = beside {
+                    self.leave_live_in(index, beside.log.lane);
+                    self.reconcile(index, beside, (false, None), out);
+                    self.slots[index as usize].set_mode(beside.log.lane, PartMode::Detached);
+                }
                 let at_node = LogPosition {
                     log,
                     incarnation,

@@ -5,7 +5,7 @@
 
 use super::SubscriptionSpec;
 use airmail_model::filter::Filter;
-use airmail_model::frame::{Start, Until, Wanted};
+use airmail_model::frame::{Lanes, Start, Until, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Incarnation, Lane, LogId, MapEpoch, Mono, NamespaceId, Position, Sequence,
@@ -172,6 +172,7 @@ impl SubscriptionSlot {
             let reached = at_node.next;
             let ahead =
                 |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > reached);
+            self.keep_aside(at_node.log);
             self.start = self.start.take().filter(|start| ahead(start));
         }
         let mode = self.part(lane).map_or(PartMode::Untold, |part| part.mode);
@@ -180,6 +181,21 @@ impl SubscriptionSlot {
             ..at_node
         };
         self.parts[lane as usize] = Some(Part { mode, at });
+    }
+
+    /// Keeps what its start says of the other lane, whose log the node has not told of yet, beside this one.
+    fn keep_aside(&mut self, log: LogId) {
+        let lane = log.lane.other();
+        let Some(Start::Position(position)) = self.start.as_deref() else {
+            // Input: a start that is no position, or one that is not needed any more.
+            return;
+        };
+        let aside = LogId { lane, ..log };
+        let at = position.logs.iter().find(|at| at.log == aside).copied();
+        if self.parts[lane as usize].is_none() {
+            let mode = PartMode::Untold;
+            self.parts[lane as usize] = at.map(|at| Part { mode, at });
+        }
     }
 
     /// Sets where it stands in a lane back to a place of another life of the log.
@@ -252,6 +268,14 @@ impl SubscriptionSlot {
             (Some(position), _) => Start::Position(position),
             (None, Some(start)) => start.clone(),
             (None, None) => Start::Latest,
+        }
+    }
+
+    /// Gives the lanes in which it is requested: with its place in lane high, where its start says nothing of that.
+    pub(super) fn lanes(&self) -> Lanes {
+        match (self.start.as_deref(), self.place(Lane::High)) {
+            (Some(Start::Sequence(_)), Some(place)) => Lanes::HighFrom(place),
+            _ => Lanes::Each,
         }
     }
 

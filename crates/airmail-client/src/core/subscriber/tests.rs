@@ -209,6 +209,7 @@ fn detached_at(next: u64) -> State {
         next: Sequence(next),
         resumed: false,
         lost_before: None,
+        beside: None,
     }
 }
 

@@ -38,7 +38,7 @@ fn history(logs: u16, limit: Option<u64>) -> History {
         None => request,
     };
     let mut history = request.open().expect("a good request");
-    history.begin((0..logs).map(Some));
+    history.begin((0..logs).map(|log| (Some(log), Lane::Normal)));
     history
 }
 

@@ -96,7 +96,7 @@ mod tests {
             shards,
             created: Wall(33),
             storage: StorageName::FIRST,
-            has_roles: false,
+            needs: crate::Needs::Nothing,
         }
     }
 

@@ -92,7 +92,7 @@ mod tests {
         shards: 1,
         created: Wall(33),
         storage: StorageName::FIRST,
-        has_roles: false,
+        needs: crate::Needs::Nothing,
     };
 
     #[test]

@@ -7,15 +7,15 @@ fn a_directory_with_roles_says_so_in_both_identities_keeps_its_lock_and_grows_on
     let data = DataDir::open(temp.path(), &NEW).unwrap();
     let guard = data.guard().unwrap().unwrap();
     let before = guard.look();
-    data.note_roles().unwrap();
+    data.note_needs(crate::Needs::Roles).unwrap();
     let noted = Identity {
-        has_roles: true,
+        needs: crate::Needs::Roles,
         ..NEW
     };
     for name in [IDENTITY, IDENTITY_COPY] {
         assert_eq!(read_one(temp.path(), name).unwrap(), noted);
     }
-    data.note_roles().unwrap();
+    data.note_needs(crate::Needs::Roles).unwrap();
     let taken = DataDir::open(temp.path(), &NEW).unwrap_err();
     assert!(matches!(taken, DataDirError::InUse { .. }), "{taken}");
     assert_eq!(guard.look(), before);
@@ -38,7 +38,7 @@ const NEW: Identity = Identity {
     shards: 2,
     created: Wall(33),
     storage: StorageName::FIRST,
-    has_roles: false,
+    needs: crate::Needs::Nothing,
 };
 
 #[test]

@@ -9,7 +9,7 @@ const NEW: Identity = Identity {
     shards: 1,
     created: Wall(33),
     storage: StorageName::FIRST,
-    has_roles: false,
+    needs: crate::Needs::Nothing,
 };
 
 /// The things that a look found changed.

@@ -9,10 +9,12 @@ use crate::frontdoor::{FrontDoor, SessionHandle};
 use crate::send_queue::Event;
 use airmail_broker::Principal;
 use airmail_model::frame::{
-    Delivered, Delivery, GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId,
+    Delivered, Delivery, GapReason, Generation, Lanes, Reply, Start, State, Subscribe,
+    SubscriptionId,
 };
 use airmail_model::position::LogPosition;
-use airmail_model::{Error, LogId};
+use airmail_model::{Error, Lane, LogId};
+use airmail_proto::message::{lane_from_proto, no_such_lane};
 use airmail_proto::subscribe::{
     delivery_to_proto, expired_to_proto, filter_from_proto, gap_to_proto, named_from_proto,
     place_to_proto, start_from_proto, until_from_proto,
@@ -20,6 +22,7 @@ use airmail_proto::subscribe::{
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
 use futures::Stream;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tonic::{Request, Status};
@@ -38,7 +41,13 @@ pub(super) async fn stream(
     let selector = request.selector.map(v1::add::Selector::from);
     let (topic, log) = (&request.topic, request.log);
     let wanted = named_from_proto(topic, selector.as_ref(), log, door.limits())?;
-    let namespace = door.handle().namespace(&request.namespace)?.namespace.id;
+    let entry = door.handle().namespace(&request.namespace)?;
+    let (namespace, has_high) = (entry.namespace.id, entry.has_high);
+    let lane = request.lane.map(wanted_lane).transpose()?;
+    if lane == Some(Lane::High) && !has_high {
+        // Nothing was ever published to it.
+        return Ok(Box::pin(futures::stream::empty()));
+    }
     let subscribe = Subscribe {
         subscription: SubscriptionId(0),
         generation: Generation(0),
@@ -50,6 +59,7 @@ pub(super) async fn stream(
         filter: filter_from_proto(&request.filter)?,
         headers_only: request.headers_only,
         matches: false,
+        lanes: lane.map_or(Lanes::Each, Lanes::Only),
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
@@ -69,9 +79,16 @@ pub(super) async fn stream(
             0 => u64::MAX,
             limit => limit,
         },
-        begun: None,
+        has_high,
+        begun: BTreeSet::new(),
+        to_send: VecDeque::new(),
         ended: false,
     }))
+}
+
+/// The lane that a request names.
+fn wanted_lane(lane: i32) -> Result<Lane, Error> {
+    lane_from_proto(lane).ok_or_else(|| no_such_lane(lane))
 }
 
 struct History {
@@ -81,8 +98,12 @@ struct History {
     call: Call,
     /// Messages still to be sent.
     left: u64,
-    /// The log that it was last told to be in.
-    begun: Option<LogId>,
+    /// Whether its namespace has logs of lane high.
+    has_high: bool,
+    /// Logs that it was told to begin in.
+    begun: BTreeSet<LogId>,
+    /// Answers that are to be sent before anything else.
+    to_send: VecDeque<Kind>,
     ended: bool,
 }
 
@@ -112,8 +133,10 @@ impl History {
                 // Nobody asks for changes of it.
                 State::Changed { .. } | State::Unchanged(_) => Step::Skip,
                 State::Live { .. } | State::Detached { .. } => {
-                    let place = state.places().first().copied();
-                    place.map_or(Step::Skip, |place| self.begin(place))
+                    for place in state.places() {
+                        self.begin(place);
+                    }
+                    Step::Skip
                 }
             },
             Reply::Expired(expired) => Step::Send(Kind::Expired(expired_to_proto(&expired))),
@@ -124,21 +147,21 @@ impl History {
     }
 
     /// Where it begins, for whoever makes positions. Told once for each log that it goes over.
-    fn begin(&mut self, place: LogPosition) -> Step {
+    fn begin(&mut self, place: LogPosition) {
         let LogPosition {
             log, incarnation, ..
         } = place;
         if let Format::Plain(plain) = &mut self.format {
             plain.note_life(log, incarnation);
         }
-        if self.begun.replace(log) == Some(log) {
-            return Step::Skip;
+        if self.begun.insert(log) {
+            let epoch = self.door.epoch_of(log.namespace);
+            self.to_send.push_back(Kind::Begin(v1::At {
+                node_ns: self.door.mono().0,
+                has_high: self.has_high,
+                ..place_to_proto(place, epoch)
+            }));
         }
-        let epoch = self.door.epoch_of(log.namespace);
-        Step::Send(Kind::Begin(v1::At {
-            node_ns: self.door.mono().0,
-            ..place_to_proto(place, epoch)
-        }))
     }
 
     fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {
@@ -197,6 +220,9 @@ impl Stream for History {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         while !self.ended {
+            if let Some(kind) = self.to_send.pop_front() {
+                return Poll::Ready(Some(Ok(v1::HistoryResponse { kind: Some(kind) })));
+            }
             if self.left == 0 {
                 break;
             }

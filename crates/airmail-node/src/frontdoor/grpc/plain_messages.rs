@@ -382,6 +382,7 @@ mod tests {
             filter: None,
             headers_only: false,
             matches: false,
+            lanes: airmail_model::frame::Lanes::Each,
         });
     }
 
@@ -448,6 +449,7 @@ mod tests {
             next: Sequence(9),
             resumed: false,
             lost_before: None,
+            beside: None,
         };
         status(&mut plain, detached);
         let gap = Reply::Gap {

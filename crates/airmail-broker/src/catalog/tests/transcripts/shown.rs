@@ -147,13 +147,16 @@ fn show_change(change: &Change) -> String {
             let of = show_of(provisions);
             format!("move namespace {id} to {storage}, as of version {based_on}{of}")
         }
-        Change::Retired { id, epoch, ends } => {
+        Change::Retired {
+            id, epoch, ends, ..
+        } => {
             let ends: Vec<String> = ends.iter().map(|end| format!("before {end}")).collect();
             format!(
                 "map {epoch} of namespace {id} is retired: {}",
                 ends.join(", ")
             )
         }
+        Change::AddHigh { id } => format!("namespace {id} has lane high"),
         Change::Raise { version } => format!("commands up to version {version} count"),
         Change::Suspend { log, loss } => {
             format!("log {log} stops: it has lost {}", show_loss(loss))

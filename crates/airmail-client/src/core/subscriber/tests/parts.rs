@@ -49,6 +49,7 @@ fn detached_in_high(next: u64) -> State {
         next: Sequence(next),
         resumed: false,
         lost_before: None,
+        beside: None,
     }
 }
 

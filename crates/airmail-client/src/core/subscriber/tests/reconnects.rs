@@ -81,6 +81,7 @@ fn a_life_that_was_cut_is_told_as_lost_from_the_cut_on_and_no_further() {
                 next: Sequence(400),
                 resumed: false,
                 lost_before: Some(Sequence(1_200)),
+                beside: None,
             },
         );
         let Event::Gap(gap) = &driver.events[0].1 else {
@@ -109,6 +110,7 @@ fn another_life_of_the_log_begins_where_the_node_says_and_the_rest_of_the_old_is
             next: Sequence(1),
             resumed: false,
             lost_before: None,
+            beside: None,
         },
     );
     let Event::Gap(gap) = &driver.events[0].1 else {
@@ -249,6 +251,7 @@ fn who_resumes_in_another_life_of_the_log_loses_nothing_and_keeps_its_own_count(
             next: Sequence(10),
             resumed: true,
             lost_before: None,
+            beside: None,
         },
     );
     let gaps = driver
@@ -305,6 +308,7 @@ fn a_number_that_the_log_has_not_got_to_waits_on_in_another_life_and_loses_nothi
             next: Sequence(5),
             resumed: false,
             lost_before: None,
+            beside: None,
         },
     );
     let is_gap = |event: &Event| matches!(event, Event::Gap(_));

@@ -80,6 +80,7 @@ fn detached_in(log: LogId, next: u64) -> State {
         next: Sequence(next),
         resumed: false,
         lost_before: None,
+        beside: None,
     }
 }
 

@@ -259,6 +259,7 @@ fn read_state(words: &str) -> Option<State> {
             next: Sequence(next.parse().ok()?),
             resumed: false,
             lost_before: None,
+            beside: None,
         })
     } else if let Some([next]) = parts("detached from {} on", words) {
         next.parse().ok().map(detached_at)

@@ -25,7 +25,7 @@ pub(super) fn anothers(stage: &mut Stage, choices: &mut SmallRng) {
         shards: scale::shards(),
         created: Wall(1_700_000_000_000_000),
         storage: StorageName::FIRST,
-        has_roles: false,
+        needs: airmail_log::Needs::Nothing,
     };
     let which = choices.random_range(0..3);
     let paths = IDENTITIES.map(|name| stage.victim.data.join(name));

@@ -1,27 +1,28 @@
-//! Word in the identity that log 0 has roles, so that no program that knows none of them opens the directory.
+//! Word in the identity of what a program has to know of, so that none opens the directory that does not.
 //!
-//! It is written before the first role is, while the node has the directory: the identity itself in its place, since its
-//! lock is held on that file, and then the copy. If the power fails in between, one of them is sound; the role was not
-//! written then, so either is right.
+//! It is written before the first role is, or the first message of lane high, while the node has the directory: the identity
+//! itself in its place, since its lock is held on that file, and then the copy. If the power fails in between, one of them
+//! is sound; what needs it was not written then, so either is right.
 
 use super::{DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, read_one, write_identity};
-use crate::disk::identity::Identity;
+use crate::disk::identity::{Identity, Needs};
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 impl DataDir {
-    /// Writes into both identities that log 0 has roles, where that is not there.
+    /// Writes into both identities what a program has to know of, where they do not say as much.
     ///
     /// # Errors
-    /// The system's error, or an identity that is damaged: no role may be written then.
-    pub fn note_roles(&self) -> Result<(), DataDirError> {
+    /// The system's error, or an identity that is damaged: what needs it may not be written then.
+    pub fn note_needs(&self, needs: Needs) -> Result<(), DataDirError> {
         for (name, is_held) in [(IDENTITY, true), (IDENTITY_COPY, false)] {
+            let written = read_one(&self.path, name).ok();
             let identity = Identity {
-                has_roles: true,
+                needs: needs.max(self.identity.needs),
                 ..self.identity
             };
-            if read_one(&self.path, name).ok() == Some(identity) {
+            if written.is_some_and(|written| identity.grows_to(&written)) {
                 continue;
             }
             if is_held {
