@@ -45,6 +45,8 @@ mod hello;
 #[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
+mod lane_turns;
+#[cfg(feature = "grpc")]
 pub mod mailbox;
 #[cfg(feature = "grpc")]
 mod moving;

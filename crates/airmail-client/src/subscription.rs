@@ -12,6 +12,7 @@
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
 //! goes on from its position.
 
+mod arrived;
 mod connected_core;
 mod driver;
 pub(crate) mod many_topics;

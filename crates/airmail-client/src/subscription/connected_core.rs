@@ -4,20 +4,15 @@
 //! There is no task: it runs when the user of the subscriptions asks for more. Replies that have already arrived are applied
 //! together, so a burst of small deliveries costs one turn.
 
+use super::arrived::Arrived;
 use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
 use crate::context::ClientContext;
-use crate::core::{
-    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
-};
+use crate::core::{Attempts, Backoff, Patience, Subscriber, SubscriberOutput};
 use crate::named_topic::NamedTopic;
 use crate::received::BatchCursor;
 use airmail_model::frame::{Reply, Welcome};
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId};
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Number of events from which on no more replies are applied before the user takes them.
-const EVENTS_AT_ONCE: usize = 64;
 
 /// Outcome of a step.
 #[derive(Debug)]
@@ -41,7 +36,7 @@ pub(super) struct ConnectedCore {
     pub(super) epoch: MapEpoch,
     /// Protocol version that the node speaks.
     pub(super) protocol: u32,
-    pub(super) events: VecDeque<(SubscriptionKey, Event)>,
+    pub(super) events: Arrived,
     stream: SubscribeStream,
     attempts: Attempts,
     /// Error that ended the last stream, until another has given a reply.
@@ -65,7 +60,7 @@ impl ConnectedCore {
             id: None,
             epoch: MapEpoch(0),
             protocol: 0,
-            events: VecDeque::new(),
+            events: Arrived::default(),
             stream: SubscribeStream::Closed(Mono(0)),
             attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
             lost: None,
@@ -154,7 +149,7 @@ impl ConnectedCore {
                 SubscribeEvent::Reply(reply) => {
                     self.core.reply(now, reply, &mut self.out);
                     self.events.extend(self.out.events.drain(..));
-                    if self.events.len() < EVENTS_AT_ONCE {
+                    if self.events.has_room() {
                         next = self.stream.ready(&self.shared);
                     }
                 }

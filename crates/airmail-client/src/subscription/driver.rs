@@ -14,6 +14,7 @@ use airmail_model::batch::Record;
 use airmail_model::filter::Filter;
 use airmail_model::frame::State;
 use airmail_model::{Error, Lane, Position};
+use futures::FutureExt as _;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub(super) struct SubscriptionDriver {
     /// for more.
     given: u32,
     ended: bool,
+    /// Error that ended it, to be told behind what has arrived.
+    failed: Option<Error>,
 }
 
 impl SubscriptionDriver {
@@ -92,6 +95,7 @@ impl SubscriptionDriver {
             reading: None,
             given: 0,
             ended: false,
+            failed: None,
         }
     }
 
@@ -179,7 +183,7 @@ impl SubscriptionDriver {
         if !self.expired.is_empty() || reading.any(|reading| reading.has_unexpired(now)) {
             return true;
         }
-        for (_, event) in &self.connected.events {
+        for (_, event) in self.connected.events.in_order() {
             match event {
                 // A batch has a message for somebody, or there is no event; but it may have expired since.
                 Event::Messages(received) => {
@@ -208,7 +212,7 @@ impl SubscriptionDriver {
         }
         self.connected.consumed(&mut self.reading, &mut self.given);
         loop {
-            while let Some((key, event)) = self.connected.events.pop_front() {
+            while let Some((key, event)) = self.next_arrived() {
                 match event {
                     Event::Messages(received) => {
                         self.reading = Some(BatchCursor::new(received));
@@ -228,11 +232,26 @@ impl SubscriptionDriver {
                     Event::Status(state) => self.apply_status(key, state)?,
                 }
             }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
             if self.ended {
                 return Ok(Available::Ended);
             }
             self.advance().await?;
         }
+    }
+
+    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken. An error that
+    /// is found by that is told when all has been handed over.
+    fn next_arrived(&mut self) -> Option<(SubscriptionKey, Event)> {
+        if !self.ended
+            && self.connected.events.may_be_overtaken()
+            && let Some(Err(error)) = self.advance().now_or_never()
+        {
+            self.failed = Some(error);
+        }
+        self.connected.events.pop()
     }
 
     /// Gives the position from which a topic goes on after its last message that was given. `None`
@@ -270,10 +289,11 @@ impl SubscriptionDriver {
     /// Applies the statuses that have come, and leaves the other events for the user: a gap may
     /// come before the first status, if a position is from another life of its log.
     fn apply_statuses(&mut self) -> Result<(), Error> {
-        for (key, event) in std::mem::take(&mut self.connected.events) {
+        let mut arrived = std::mem::take(&mut self.connected.events);
+        while let Some((key, event)) = arrived.pop() {
             match event {
                 Event::Status(state) => self.apply_status(key, state)?,
-                other => self.connected.events.push_back((key, other)),
+                other => self.connected.events.push((key, other)),
             }
         }
         Ok(())

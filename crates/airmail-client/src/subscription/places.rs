@@ -1,11 +1,11 @@
 //! Where subscriptions go on after what their user was given. The core counts what has arrived; what of it was not given is
 //! still to come.
 
+use super::arrived::Arrived;
 use crate::core::{Event, Subscriber, SubscriptionKey};
 use crate::received::{BatchCursor, in_order};
 use airmail_model::Lane;
 use airmail_model::position::LogPosition;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Number of places of a subscription: one in each lane.
@@ -51,18 +51,14 @@ fn cell(key: SubscriptionKey, lane: Lane) -> usize {
 
 /// Finds the places of all subscriptions of a stream: by the core's account, or before the first of these events that concerns
 /// them there. It is one look at each event, however many logs there are.
-pub(super) fn places(
-    core: &Subscriber,
-    keys: &[SubscriptionKey],
-    events: &VecDeque<(SubscriptionKey, Event)>,
-) -> Places {
+pub(super) fn places(core: &Subscriber, keys: &[SubscriptionKey], events: &Arrived) -> Places {
     let mut places = Places(vec![None; keys.len() * LANES]);
     for key in keys {
         for at in core.places(*key) {
             places.set(*key, at);
         }
     }
-    for (key, event) in events.iter().rev() {
+    for (key, event) in events.by_lane().rev() {
         if let Some(at) = place_before(event, *key) {
             places.set(*key, at);
         }
@@ -72,11 +68,11 @@ pub(super) fn places(
 
 /// Gives a subscription's place in a lane before the first of these events that concerns it there.
 pub(super) fn first_place(
-    events: &VecDeque<(SubscriptionKey, Event)>,
+    events: &Arrived,
     key: SubscriptionKey,
     lane: Lane,
 ) -> Option<LogPosition> {
-    let mut places = events.iter().filter_map(|(owner, event)| match event {
+    let mut places = events.by_lane().filter_map(|(owner, event)| match event {
         // Of a batch that is given once for all, anybody's key may be the event's.
         Event::Messages(_) => place_before(event, key),
         _ if *owner == key => place_before(event, key),
@@ -91,7 +87,7 @@ pub(super) fn places_of(
     core: &Subscriber,
     key: SubscriptionKey,
     reading: Option<&BatchCursor>,
-    events: &VecDeque<(SubscriptionKey, Event)>,
+    events: &Arrived,
 ) -> Option<Vec<LogPosition>> {
     let known = core.position(key).map(|position| position.logs);
     let reading = reading.and_then(|reading| reading.place_of(key));
@@ -198,6 +194,12 @@ mod tests {
         (core, keys)
     }
 
+    fn arrived<const N: usize>(events: [(SubscriptionKey, Event); N]) -> Arrived {
+        let mut arrived = Arrived::default();
+        arrived.extend(events);
+        arrived
+    }
+
     fn numbers(places: &[LogPosition]) -> Vec<(u16, u64)> {
         let places = places.iter();
         places.map(|at| (at.log.index.0, at.next.0)).collect()
@@ -212,7 +214,7 @@ mod tests {
         });
         let events = [(Lane::High, 7), (Lane::Normal, 3), (Lane::High, 12)];
         let events = events.map(|(lane, first)| (one, gap(log(lane, 0), first)));
-        let events = VecDeque::from(events);
+        let events = arrived(events);
         let next = |key, lane| first_place(&events, key, lane).map(|at| at.next.0);
         assert_eq!(next(one, Lane::High), Some(7));
         assert_eq!(next(one, Lane::Normal), Some(3));
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn a_selection_goes_on_in_each_log_before_what_was_not_given_of_it() {
         let (core, keys) = selection(&Start::Latest, [10, 70]);
-        let none = VecDeque::new();
+        let none = Arrived::default();
         let all = places(&core, &keys, &none).all();
         assert_eq!(numbers(&all), [(0, 10), (1, 70)]);
         let events = [(0, 8), (0, 9), (1, 60)];
@@ -230,7 +232,7 @@ mod tests {
             let in_log = gap(log(Lane::Normal, place), first);
             (keys[usize::from(place)], in_log)
         });
-        let events = VecDeque::from(events);
+        let events = arrived(events);
         let all = places(&core, &keys, &events).all();
         assert_eq!(numbers(&all), [(0, 8), (1, 60)]);
         let others = places(&core, &keys, &events).beside(keys[0], Lane::Normal);
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn a_log_that_has_not_got_to_the_number_of_its_start_has_no_place() {
         let (core, keys) = selection(&Start::Sequence(Sequence(50)), [10, 50]);
-        let none = VecDeque::new();
+        let none = Arrived::default();
         let known = places(&core, &keys, &none);
         assert!(!known.are_known());
         assert_eq!(numbers(&known.all()), [(1, 50)]);

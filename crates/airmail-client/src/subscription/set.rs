@@ -21,6 +21,7 @@ use airmail_model::filter::Filter;
 use airmail_model::frame::{Hello, Places, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, LogMap, Position};
+use futures::FutureExt as _;
 use items::{Members, member_of, note_expired};
 use member::{ChangeOutcome, Member};
 use std::collections::{BTreeMap, VecDeque};
@@ -85,6 +86,7 @@ impl SetRequest {
             reading: None,
             given: 0,
             ended: false,
+            failed: None,
         };
         let begun = set.connected.begin_opening();
         let all = set.connected.shared.call_timeout;
@@ -140,6 +142,8 @@ pub struct SubscriptionSet {
     /// Cost of the batches that were given as a whole.
     given: u32,
     ended: bool,
+    /// Error that ended it, to be told behind what has arrived.
+    failed: Option<Error>,
 }
 
 impl SubscriptionSet {
@@ -295,16 +299,31 @@ impl SubscriptionSet {
     async fn wait(&mut self) -> Result<bool, Error> {
         self.connected.consumed(&mut self.reading, &mut self.given);
         loop {
-            while let Some((key, event)) = self.connected.events.pop_front() {
+            while let Some((key, event)) = self.next_arrived() {
                 if self.apply(key, event) {
                     return Ok(true);
                 }
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
             }
             if self.ended {
                 return Ok(false);
             }
             self.advance().await?;
         }
+    }
+
+    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken. An error that
+    /// is found by that is told when all has been handed over.
+    fn next_arrived(&mut self) -> Option<(SubscriptionKey, Event)> {
+        if !self.ended
+            && self.connected.events.may_be_overtaken()
+            && let Some(Err(error)) = self.advance().now_or_never()
+        {
+            self.failed = Some(error);
+        }
+        self.connected.events.pop()
     }
 
     /// Applies an event; tells whether there is something at hand now.

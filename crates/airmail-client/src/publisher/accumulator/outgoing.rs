@@ -6,6 +6,7 @@
 //!
 //! Invariant: the publishes of a lane leave in the order in which they came.
 
+use crate::lane_turns::LaneTurns;
 use airmail_model::Lane;
 use airmail_model::frame::Request;
 use std::collections::VecDeque;
@@ -14,15 +15,12 @@ use std::collections::VecDeque;
 const TURN_BYTES: usize = 1 << 20;
 /// Number of bytes that it takes at a time from its first publish of lane high on, which then has no more before it.
 const SHORT_TURN_BYTES: usize = 128 << 10;
-/// Number of bytes of lane high that go for one of lane normal.
-const HIGH_SHARE: usize = 3;
 
 /// Publishes of a stream, by lane.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     lanes: [VecDeque<Request>; Lane::ALL.len()],
-    /// Number of bytes of lane high that have gone while lane normal waited, less what it got for them.
-    ahead_bytes: usize,
+    turns: LaneTurns,
     /// True from the first publish of lane high on.
     has_high: bool,
 }
@@ -42,7 +40,7 @@ impl Outgoing {
     /// Drops everything: the stream has ended.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(VecDeque::clear);
-        self.ahead_bytes = 0;
+        self.turns.clear();
     }
 
     /// Takes what goes next.
@@ -55,7 +53,10 @@ impl Outgoing {
         let mut turn = Vec::new();
         let mut bytes = 0;
         while bytes < most {
-            let lane = self.next_lane();
+            let first = self.lanes.each_ref().map(|lane| lane.front().map(bytes_of));
+            let Some(lane) = self.turns.next(first) else {
+                break;
+            };
             let Some(request) = self.lanes[lane as usize].pop_front() else {
                 break;
             };
@@ -63,26 +64,6 @@ impl Outgoing {
             turn.push(request);
         }
         turn
-    }
-
-    /// Gives the lane whose turn it is, and counts the bytes of its first publish.
-    fn next_lane(&mut self) -> Lane {
-        let [normal, high] = &self.lanes;
-        let (Some(normal), Some(high)) = (normal.front(), high.front()) else {
-            self.ahead_bytes = 0;
-            return if high.is_empty() {
-                Lane::Normal
-            } else {
-                Lane::High
-            };
-        };
-        let owed = HIGH_SHARE * bytes_of(normal);
-        if self.ahead_bytes >= owed {
-            self.ahead_bytes -= owed;
-            return Lane::Normal;
-        }
-        self.ahead_bytes += bytes_of(high);
-        Lane::High
     }
 }
 
