@@ -1,12 +1,16 @@
 //! A session's queue of events, from the shard to the connection that takes them.
 //!
-//! Deliveries in it are bounded by the credit that the shard counts, and by its delivery gate, which is told
-//! what the connection has taken; acks by the stream's window of
-//! unacknowledged bytes; everything else by [`SendQueue::room`], for which the reading side waits before it asks for
-//! more. The connection takes all that waits at once, so a stream holds at most twice these bounds:
-//! what it has taken and not written, and what waits. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
-//! to the last bound. Marks and gaps that continue one another are joined, so that a client that
-//! does not read for days costs no more than one that does not read for a second.
+//! What is of lane high goes before what waits of lane normal ([`LaneQueue`]). Deliveries are bounded by the credit
+//! that the shard counts, and by its delivery gate, which is told what the connection has taken; acks by the stream's
+//! window of unacknowledged bytes; everything else by [`SendQueue::room`], for which the reading side waits before it
+//! asks for more. The connection takes all that waits at once, so a stream holds at most twice these bounds:
+//! what it has taken and not written, and what waits. From its first event of lane high on it takes turns
+//! ([`lane_queue::TURN_BYTES`]) instead, and what it had taken is put back, so that lane high waits for no more than a
+//! turn. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer to the last bound.
+//! Marks and gaps that continue one another are joined, so that a client that does not read for days costs no more
+//! than one that does not read for a second.
+
+mod lane_queue;
 
 use super::shard_handle::ShardHandle;
 use crate::frontdoor::{PublishRefusal, SubscribeRefusal};
@@ -14,6 +18,7 @@ use airmail_broker::SessionId;
 use airmail_model::frame::{Generation, Maps, Nodes, Reply, RequestId, SubscriptionId, Welcome};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
+use lane_queue::LaneQueue;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -26,8 +31,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Items beyond which the stream's requests are not read.
 const ROOM_ITEMS: usize = 16 << 10;
-/// Room for so many is kept when nothing waits.
-const IDLE_ITEMS: usize = 64;
 /// Items beyond which the stream is given up.
 const ITEMS_MAX: usize = 1 << 20;
 /// Bytes of deliveries beyond which the stream is given up. Only a client that grants again what it
@@ -86,8 +89,7 @@ pub(crate) struct Notice {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Event>,
-    bytes: usize,
+    queue: LaneQueue,
     end: Option<Result<(), Error>>,
     gone: bool,
     credit_back: u32,
@@ -109,20 +111,17 @@ struct State {
 impl State {
     fn push(&mut self, item: Event) {
         self.has_said = true;
-        self.bytes += size_of_delivery(&item);
-        if !joined(self.queue.back_mut(), &item) {
-            self.queue.push_back(item);
-        }
-        if self.queue.len() > ITEMS_MAX || self.bytes > BYTES_MAX {
-            let (value, limit) = if self.bytes > BYTES_MAX {
-                (format!("{} bytes not taken", self.bytes), BYTES_MAX)
+        self.queue.push(item);
+        let bytes = self.queue.bytes();
+        if self.queue.len() > ITEMS_MAX || bytes > BYTES_MAX {
+            let (value, limit) = if bytes > BYTES_MAX {
+                (format!("{bytes} bytes not taken"), BYTES_MAX)
             } else {
                 (format!("{} answers not taken", self.queue.len()), ITEMS_MAX)
             };
             let error = Error::new(ErrorCode::Overloaded);
             let error = error.field("stream").value(value).limit(limit);
             self.queue.clear();
-            self.bytes = 0;
             self.end = Some(Err(error));
         }
     }
@@ -137,6 +136,8 @@ pub(crate) struct SendQueue {
     changed: Notify,
     /// Credit comes back by itself: what the connection takes counts as consumed.
     automatic_credit: AtomicBool,
+    /// The connection takes turns: there was something of lane high.
+    takes_turns: AtomicBool,
 }
 
 impl SendQueue {
@@ -147,6 +148,7 @@ impl SendQueue {
             state: Mutex::default(),
             changed: Notify::new(),
             automatic_credit: AtomicBool::new(false),
+            takes_turns: AtomicBool::new(false),
         }
     }
 
@@ -168,6 +170,9 @@ impl SendQueue {
                 continue;
             }
             state.push(item);
+        }
+        if state.queue.has_lanes() {
+            self.takes_turns.store(true, Ordering::Relaxed);
         }
         wake(state);
     }
@@ -214,8 +219,9 @@ impl SendQueue {
         self.changed.notify_waiters();
     }
 
-    /// Everything that is to be sent, into `into`, which is empty, and of which `given` bytes of
-    /// deliveries have gone; `None` when the stream has ended well.
+    /// Everything that is to be sent, or a turn of it, into `into`, of which `given` bytes of deliveries have gone. That
+    /// is empty, or what was taken before there was anything of lane high: it is put back first. `None` when the stream
+    /// has ended well.
     fn poll_take(
         &self,
         cx: &mut Context<'_>,
@@ -223,26 +229,28 @@ impl SendQueue {
         given: u64,
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.state.lock();
-        if given > 0 && self.handle.counts_sent() {
+        if !into.is_empty() {
+            state.queue.put_back(into);
+        }
+        // Of a turn without deliveries nothing is counted, and it may be the last of what the shard waits for.
+        let counts = given > 0 || (state.watched && state.queue.has_lanes());
+        if counts && self.handle.counts_sent() {
             self.count_sent(&mut state, given);
         }
         if let Some(nodes) = state.nodes.take() {
             state.push(Event::Nodes(nodes));
         }
-        if !state.queue.is_empty() {
-            std::mem::swap(&mut state.queue, into);
-            state.bytes = 0;
+        let waited = state.queue.len();
+        if waited > 0 {
+            state.queue.take(into);
+            let has_room = waited > ROOM_ITEMS && state.queue.len() <= ROOM_ITEMS;
             drop(state);
-            if into.len() > ROOM_ITEMS {
+            if has_room {
                 self.changed.notify_waiters();
             }
             return Poll::Ready(Some(Ok(())));
         }
-        for queue in [&mut state.queue, into] {
-            if queue.capacity() > IDLE_ITEMS {
-                *queue = VecDeque::new();
-            }
-        }
+        state.queue.rest(into);
         match state.end.clone() {
             Some(Ok(())) => Poll::Ready(None),
             Some(Err(error)) => {
@@ -330,7 +338,6 @@ impl SendQueue {
         let mut state = self.state.lock();
         state.gone = true;
         state.queue.clear();
-        state.bytes = 0;
         self.notify(state);
         self.changed.notify_waiters();
     }
@@ -368,8 +375,8 @@ impl SendQueue {
     }
 }
 
-/// The taking end of a send queue: it takes all that is there at a time. When it is dropped, the shard closes the
-/// session.
+/// The taking end of a send queue: it takes all that is there at a time, or a turn. When it is dropped, the shard
+/// closes the session.
 #[derive(Debug)]
 pub(crate) struct Taker {
     queue: Arc<SendQueue>,
@@ -377,6 +384,8 @@ pub(crate) struct Taker {
     taken: VecDeque<Event>,
     /// Bytes of deliveries given, of what was taken last.
     given: u64,
+    /// Taking gives no more than a turn at once.
+    takes_turns: bool,
 }
 
 impl Taker {
@@ -385,6 +394,7 @@ impl Taker {
             queue,
             taken: VecDeque::new(),
             given: 0,
+            takes_turns: false,
         }
     }
 
@@ -392,7 +402,8 @@ impl Taker {
     /// is given here, while credit comes back by itself.
     #[inline]
     pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
-        if self.taken.is_empty() {
+        if self.taken.is_empty() || self.is_to_put_back() {
+            self.takes_turns |= self.queue.takes_turns.load(Ordering::Relaxed);
             let given = std::mem::take(&mut self.given);
             match self.queue.poll_take(cx, &mut self.taken, given) {
                 Poll::Ready(Some(Ok(()))) => {}
@@ -414,6 +425,11 @@ impl Taker {
             self.queue.return_credit(cost);
         }
         Poll::Ready(item.map(Ok))
+    }
+
+    /// Whether all was taken, before there was anything of lane high.
+    fn is_to_put_back(&self) -> bool {
+        !self.takes_turns && self.queue.takes_turns.load(Ordering::Relaxed)
     }
 
     /// Whether all that was taken has been given: the next thing is of another time.
@@ -449,51 +465,7 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-fn size_of_delivery(item: &Event) -> usize {
-    match item {
-        Event::Reply(Reply::Delivery(delivery)) => delivery.body.len(),
-        _ => 0,
-    }
-}
-
-/// Makes one of two marks, or of two gaps, where the second continues the first.
-fn joined(before: Option<&mut Event>, item: &Event) -> bool {
-    match (before, item) {
-        (
-            Some(Event::Reply(Reply::Mark { log, next, .. })),
-            Event::Reply(Reply::Mark {
-                log: same_log,
-                previous,
-                next: further,
-            }),
-        ) if log == same_log && previous.plus(1) == *next => {
-            *next = *further;
-            true
-        }
-        (
-            Some(Event::Reply(Reply::Gap {
-                channel,
-                log,
-                last,
-                why,
-                ..
-            })),
-            Event::Reply(Reply::Gap {
-                channel: same_channel,
-                log: same_log,
-                previous,
-                last: further,
-                why: same_why,
-            }),
-        ) if (&*channel, &*log, &*why) == (same_channel, same_log, same_why)
-            && *previous == *last =>
-        {
-            *last = *further;
-            true
-        }
-        _ => false,
-    }
-}
-
+#[cfg(test)]
+mod sample_delivery;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,10 @@
+use super::lane_queue::size_of_delivery;
+use super::sample_delivery::delivery_in;
 use super::*;
 use crate::config::cluster::Roles;
-use airmail_model::batch::BatchTarget;
 use airmail_model::clock::SystemClock;
-use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, RequestId};
-use airmail_model::{
-    AppendTime, BatchEncoder, Limits, LogId, MapEpoch, Message, Sequence, TopicName,
-};
+use airmail_model::frame::{Channel, GapReason, RequestId};
+use airmail_model::{Lane, Limits, LogId, Sequence};
 use std::future::Future as _;
 use std::pin::pin;
 use tokio_util::sync::CancellationToken;
@@ -44,27 +43,7 @@ fn gap(previous: u64, last: u64, why: GapReason) -> Event {
 
 /// With a payload of so many bytes.
 fn delivery(bytes: usize) -> Event {
-    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
-    let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
-    let message = Message::new(topic, vec![0; bytes]);
-    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    let batch = encoder.finish(&BatchTarget {
-        log: LogId::SYSTEM,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    });
-    Event::Reply(Reply::Delivery(Delivery {
-        channel: Channel::Live,
-        log: LogId::SYSTEM,
-        previous: Sequence(0),
-        last: Sequence(1),
-        base: Sequence(1),
-        appended: AppendTime(0),
-        clock: None,
-        body: Delivered::Whole(batch),
-        matches: None,
-    }))
+    delivery_in(LogId::SYSTEM, 1, bytes)
 }
 
 fn taker(queue: &Arc<SendQueue>) -> Taker {
@@ -318,4 +297,93 @@ fn take_all(queue: &SendQueue) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(queue.poll_take(&mut cx, &mut taken, 0).is_ready());
     taken.len()
+}
+
+/// One of lane high.
+fn high_delivery(number: u64, bytes: usize) -> Event {
+    let log = LogId {
+        lane: Lane::High,
+        ..LogId::SYSTEM
+    };
+    delivery_in(log, number, bytes)
+}
+
+/// The lane of a delivery that is taken, and its number.
+fn take_delivery(taker: &mut Taker) -> (Lane, u64) {
+    match take(taker) {
+        Some(Ok(Event::Reply(Reply::Delivery(taken)))) => (taken.log.lane, taken.last.0),
+        other => panic!("a delivery expected: {other:?}"),
+    }
+}
+
+#[test]
+fn lane_high_overtakes_also_what_the_connection_has_taken_and_not_given() {
+    let (queue, handle) = queue();
+    let mut taker = taker(&queue);
+    for number in 1..=100 {
+        queue.push(delivery_in(LogId::SYSTEM, number, 10_000));
+    }
+    assert_eq!(take_delivery(&mut taker), (Lane::Normal, 1));
+    for number in 1..=2 {
+        queue.push(high_delivery(number, 10));
+        assert_eq!(
+            take_delivery(&mut taker),
+            (Lane::High, number),
+            "of a turn that begins"
+        );
+        // A turn that was taken before the second one is given to its end.
+        while !taker.has_none_at_hand() {
+            take(&mut taker);
+        }
+    }
+    let mut given = 0;
+    while taker.has_more() {
+        given += 1;
+        assert_eq!(take_delivery(&mut taker).0, Lane::Normal);
+    }
+    assert!(given > 0 && !queue.state.lock().watched);
+    let mut sessions = Vec::new();
+    handle.take_notices(&mut sessions);
+    assert_eq!(sessions, [SessionId(4)]);
+}
+
+#[test]
+fn the_shard_learns_of_every_byte_that_is_taken_by_turns_and_is_woken_at_their_end() {
+    let (queue, handle) = queue();
+    let mut taker = taker(&queue);
+    let mut bytes = 0;
+    for number in 1..=50 {
+        for event in [
+            delivery_in(LogId::SYSTEM, number, 10_000),
+            high_delivery(number, 1_000),
+        ] {
+            bytes += size_of_delivery(&event) as u64;
+            queue.push(event);
+        }
+    }
+    // The last turn may be of no delivery.
+    for number in 0..5_000 {
+        queue.push(mark(20 * number, 20 * number + 5));
+    }
+    queue.watch();
+    assert!(!woken(&handle));
+    drain(&mut taker);
+    assert!(woken(&handle));
+    assert_eq!(queue.take_notice().sent, bytes);
+    assert_eq!(queue.state.lock().queue.bytes(), 0);
+}
+
+#[test]
+fn requests_are_read_again_when_turns_have_made_room() {
+    let (queue, _) = queue();
+    queue.push(high_delivery(1, 10));
+    for n in 0..=ROOM_ITEMS as u64 {
+        queue.push(gap(2 * n, 2 * n + 1, GapReason::Loss));
+    }
+    let mut room = pin!(queue.room());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(room.as_mut().poll(&mut cx).is_pending());
+    let mut taker = taker(&queue);
+    take(&mut taker);
+    assert!(room.as_mut().poll(&mut cx).is_ready());
 }
