@@ -8,8 +8,8 @@ use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
 use airmail_model::{
-    AppendTime, Durability, Error, ErrorCode, Extent, Lane, Limits, LogIndex, LogMap, MapEpoch, Message,
-    Mono, NamespaceId, Now, ProducerEpoch, ProducerId, Sequence, TopicName, Wall,
+    AppendTime, Durability, Error, ErrorCode, Extent, Lane, Limits, LogIndex, LogMap, MapEpoch,
+    Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId, Sequence, TopicName, Wall,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::BTreeSet;

@@ -106,6 +106,11 @@ const LOG: LogId = LogId {
     lane: Lane::Normal,
     index: LogIndex(0),
 };
+/// The log of lane high beside it.
+const HIGH: LogId = LogId {
+    lane: Lane::High,
+    ..LOG
+};
 
 fn batch(topics: &[&str]) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NAMESPACE);
@@ -409,6 +414,7 @@ fn reply(step: Step, matches: bool) -> Reply {
                     resumed: life % 2 == 1,
                     lost_before: (life % 5 == 4)
                         .then(|| Sequence(next.0.saturating_add(u64::from(life)))),
+                    beside: (life % 7 == 6).then_some(LogPosition { log: HIGH, ..place }),
                 },
                 3 => State::complete(place),
                 4 => State::Removed,
