@@ -271,7 +271,8 @@ impl Plant {
             Plant::UnknownWithdrawn => &["liveness", "bug: withdrawn: "],
             Plant::ProvisionsForgotten => &["liveness"],
             // A publish is refused, or a subscription.
-            Plant::UnknownRefused => &["G8", "G2"],
+            // Lane high is never made for who is not held either.
+            Plant::UnknownRefused => &["G8", "G2", "liveness"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten | Plant::StandbyCounts => &["liveness"],
             Plant::PathCheckedWhenAttaching | Plant::RedirectToOneThatLeft => &["tree"],
