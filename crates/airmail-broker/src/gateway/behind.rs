@@ -22,9 +22,14 @@ pub(crate) enum BehindState {
     Moving,
     /// The tower is asked where it begins, or for the new life of its log.
     Locating(Begin),
-    /// It is known where it begins, and where its log ended when that was told, after this attachment of its tail if nobody was
-    /// there. It waits for the other parts to be placed.
-    Placed(Begin, Sequence, Option<u64>),
+    /// It is known where it begins. It waits for the other part to be placed or told ([`super::placing`]).
+    Placed {
+        begin: Begin,
+        /// Where its log ended when that was told.
+        end: Sequence,
+        /// The last attachment of its tail then, if nobody was there any more.
+        unattended: Option<u64>,
+    },
     /// Its log has ended, and the one that goes on with its topic is not known or not open here. It is to begin there.
     AwaitingSuccessor(Begin),
     /// Its session has no credit, or lets others go first.
@@ -101,6 +106,11 @@ impl Behind {
     /// Whether it has been given all that it asked for.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.state, BehindState::Complete(_))
+    }
+
+    /// Whether it is known where it begins, and it has not gone on from there.
+    pub(super) fn is_placed(&self) -> bool {
+        matches!(self.state, BehindState::Placed { .. })
     }
 }
 

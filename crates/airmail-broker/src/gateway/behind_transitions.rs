@@ -92,7 +92,7 @@ impl Gateway {
         let session = &mut self.sessions[behind.session];
         match behind.state {
             BehindState::Locating(_)
-            | BehindState::Placed(..)
+            | BehindState::Placed { .. }
             | BehindState::Moving
             | BehindState::AwaitingWant
             | BehindState::Complete(_) => {}
@@ -299,6 +299,26 @@ impl Gateway {
         self.complete_at(key, place, out);
     }
 
+    /// Ends a part where its log ended. Where its client was not told where it begins, nothing is left of it. If there is
+    /// another part, the client hears of this one when both are complete: it is to ask for both again should it lose the
+    /// connection before.
+    pub(super) fn complete_at_end(
+        &mut self,
+        key: BehindKey,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let behind = &mut self.behind[key];
+        if !behind.shown {
+            (behind.told, behind.at) = (end, end);
+            let sub = behind.sub;
+            if self.late_parts(sub).into_iter().count() == 1 {
+                self.tell_detached(key, out);
+            }
+        }
+        self.complete(key, end, out);
+    }
+
     /// Ends a part that waits for nothing at a place, before which its client has been told all.
     pub(super) fn complete_at(
         &mut self,
@@ -325,6 +345,7 @@ impl Gateway {
         self.release_want(key);
         self.logs[log].tail.returned.remove(&sub);
         self.rest_tail(log, out);
+        self.begin_others(sub, out);
         self.unpark(session, out);
     }
 

@@ -319,22 +319,12 @@ impl Gateway {
                     log.id
                 );
             }
-            BehindState::Placed(..) => self.check_placed(behind),
+            BehindState::Placed { .. } => {
+                let waits = self.waits_for_others(behind.sub);
+                assert!(waits, "placed: {behind:?} waits for nobody");
+            }
             BehindState::Locating(_) | BehindState::Reading | BehindState::Complete(_) => {}
         }
-    }
-
-    /// Asserts that a part that waits for another one to be placed has one.
-    fn check_placed(&self, behind: &Behind) {
-        let mut parts = self.late_parts(behind.sub).into_iter();
-        let is_sought = |part| {
-            let state = self.behind[part].state;
-            matches!(
-                state,
-                BehindState::Locating(_) | BehindState::AwaitingSuccessor(_)
-            )
-        };
-        assert!(parts.any(is_sought), "placed: {behind:?} waits for nobody");
     }
 
     fn check_tail(&self, key: LogKey) {

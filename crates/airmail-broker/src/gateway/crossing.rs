@@ -92,8 +92,11 @@ impl Gateway {
             BehindState::Locating(Begin::Position(next)) => {
                 (behind.told, behind.at) = (next, next);
             }
-            BehindState::Placed(Begin::Position(_), ..) => {}
-            BehindState::Locating(begin) | BehindState::Placed(begin, ..) if !behind.shown => {
+            BehindState::Placed {
+                begin: Begin::Position(_),
+                ..
+            } => {}
+            BehindState::Locating(begin) | BehindState::Placed { begin, .. } if !behind.shown => {
                 self.locate(key, begin, out);
                 return None;
             }

@@ -73,8 +73,7 @@ impl Gateway {
             Some(place) => self.complete_at(key, place, out),
             None => {
                 let end = self.logs[log].ended.unwrap_or(at);
-                self.tell_detached(key, out);
-                self.complete(key, end, out);
+                self.complete_at_end(key, end, out);
             }
         }
     }
@@ -145,23 +144,30 @@ impl Gateway {
         for behind in self.behind.of_log(key) {
             let begin = match self.behind[behind].state {
                 BehindState::Locating(begin)
-                | BehindState::Placed(begin, ..)
+                | BehindState::Placed { begin, .. }
                 | BehindState::AwaitingSuccessor(begin) => Some(begin),
                 _ => None,
             };
+            if let BehindState::Locating(_) = self.behind[behind].state {
+                // What is asked for it in this log is answered to nobody.
+                self.behind[behind].ticket = self.behind.ticket();
+            }
             self.leave(behind, out);
             let begin = begin.filter(|_| !self.behind[behind].shown);
             self.behind.cross(behind, None);
+            if let Some(begin @ (Begin::Latest | Begin::First { .. } | Begin::Time(_))) = begin {
+                self.go_to_successor(behind, begin, out);
+                continue;
+            }
+            if let Some(Begin::At(next) | Begin::Position(next)) = begin {
+                self.behind[behind].told = next;
+            }
             let told = self.behind[behind].told;
-            if begin.is_none() && told < end {
+            if told < end {
+                self.tell_detached(behind, out);
                 self.tell_gap(behind, told, end.before(), why, out);
             }
-            match begin {
-                Some(begin @ (Begin::Latest | Begin::First { .. } | Begin::Time(_))) => {
-                    self.go_to_successor(behind, begin, out);
-                }
-                _ => self.go_on_behind(behind, out),
-            }
+            self.go_on_behind(behind, out);
         }
         self.logs[key].waiting.clear();
         self.ask_until_again(id, out);

@@ -162,8 +162,7 @@ impl Gateway {
         let is_last =
             |until: End| until.log == id || next.is_some_and(|next| next.index > until.log.index);
         if behind.asked_until.is_none() && until.is_some_and(is_last) {
-            self.tell_detached(key, out);
-            return self.complete(key, end, out);
+            return self.complete_at_end(key, end, out);
         }
         let Some((entry, next)) = entry.zip(next) else {
             // Input: a log that another shard knows to be sealed; the command that says so comes.

@@ -1,6 +1,6 @@
 //! Requests that name a namespace, or a map of one by itself or by a position in one of its logs, or a role, which is not
-//! known here: another shard may just have made it. And what is first published to lane high of a namespace, which has to get logs
-//! for it.
+//! known here: another shard may just have made it. Those that ask for lane high by a place in it or by name, where a namespace
+//! is not known to have it, likewise. And what is first published to lane high of a namespace, which has to get logs for it.
 //!
 //! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
 //! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
@@ -20,7 +20,7 @@ use crate::gateway::GatewayInput;
 use crate::input::{ClientInput, Command, SessionId};
 use crate::tower::TowerInput;
 use airmail_model::batch::Audience;
-use airmail_model::frame::{Request, Start};
+use airmail_model::frame::{Lanes, Request, Start, Subscribe};
 use airmail_model::{Batch, Lane, LogId, MapEpoch, Mono, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -123,17 +123,16 @@ impl Shard {
     pub(super) fn hold_unknown(&mut self, now: Now, input: ClientInput) -> Option<ClientInput> {
         let is_behind = !self.looking.sessions.is_empty()
             && session_of(&input).is_some_and(|of| self.looking.sessions.contains_key(&of));
-        #[cfg(feature = "sabotage")]
-        if self.bug == Some(crate::sabotage::Bug::UnknownRefused) {
-            return Some(input);
-        }
         let is_ready = self.catalog.is_ready();
         let is_first_of_high = self.wants_high(&input).filter(|_| is_ready);
         if let Some(namespace) = is_first_of_high {
             self.step_catalog(now, CatalogInput::HighWanted(namespace));
             self.looking.to_get_high.insert(namespace);
         }
-        let waits = is_behind || is_first_of_high.is_some() || is_ready && self.is_unknown(&input);
+        let is_unknown = is_ready && self.is_unknown(&input);
+        #[cfg(feature = "sabotage")]
+        let is_unknown = is_unknown && self.bug != Some(crate::sabotage::Bug::UnknownRefused);
+        let waits = is_behind || is_first_of_high.is_some() || is_unknown;
         if !waits {
             return Some(input);
         }
@@ -161,7 +160,9 @@ impl Shard {
                     is_before(batch.namespace(), batch.map_epoch()) || self.is_for_later_role(batch)
                 }
                 Request::Add(wanted) => {
-                    is_unknown(wanted.namespace) || self.is_of_later_map(&wanted.start)
+                    is_unknown(wanted.namespace)
+                        || self.is_of_later_map(&wanted.start)
+                        || self.is_of_later_lane(wanted)
                 }
                 _ => false,
             },
@@ -206,6 +207,24 @@ impl Shard {
         let last = entry.map.logs(Lane::Normal).next_back();
         let mut logs = position.logs.iter();
         logs.any(|place| last.is_some_and(|last| place.log.index > last.index))
+    }
+
+    /// Whether one asks for lane high by a place in it or by name, where a namespace is not known to have it. Who asks for each
+    /// lane goes on: one who stays is given all of that lane when it is heard of.
+    fn is_of_later_lane(&self, wanted: &Subscribe) -> bool {
+        let entry = self.catalog.snapshot().get(wanted.namespace);
+        if entry.is_none_or(|entry| entry.has_high) {
+            return false;
+        }
+        let is_named = matches!(wanted.lanes, Lanes::HighFrom(_) | Lanes::Only(Lane::High));
+        let has_place = match &wanted.start {
+            Start::Position(position) => {
+                let mut logs = position.logs.iter();
+                logs.any(|place| place.log.lane == Lane::High)
+            }
+            _ => false,
+        };
+        is_named || has_place
     }
 
     /// Asks where log 0 ends, for all who wait, unless that is under way.

@@ -12,9 +12,11 @@ use airmail_model::batch::ProducerStamp;
 use airmail_model::frame::{
     Ack, Request, RequestId, Start, Subscribe, SubscriptionId, Until, Wanted,
 };
+use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Batch, Checked, Error, ErrorCode, Lane, LogId, LogIndex, Mono, NamespaceId, Now,
-    ProducerEpoch, ProducerId, ProducerSequence, Retention, StorageName, Wall,
+    AppendTime, Batch, Checked, Error, ErrorCode, Lane, LogId, LogIndex, MapEpoch, Mono,
+    NamespaceId, Now, Position, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence,
+    StorageName, Wall,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -246,6 +248,39 @@ fn what_is_made_at_one_node_is_used_at_another_that_has_not_read_of_it() {
     let request = nodes.publish(1, batch(there, 1, &[("a", "x")]));
     nodes.run();
     assert!(nodes.answer(1, request).is_ok());
+}
+
+#[test]
+fn a_place_in_lane_high_is_gone_on_from_at_a_node_that_has_not_heard_of_the_lane() {
+    let mut nodes = Nodes::new(2, SharedSettings::default());
+    let high = LogId {
+        lane: Lane::High,
+        ..LOG
+    };
+    let [_, two] = ["one", "two"].map(|text| {
+        let request = nodes.publish(0, batch(high, 1, &[("a", text)]));
+        for _ in 0..20 {
+            nodes.turn(0);
+            nodes.pass(Duration::from_millis(1));
+        }
+        nodes.answer(0, request).expect("stored")
+    });
+    let at = |log, next| LogPosition {
+        log,
+        incarnation: (nodes.nodes[0].engine.shard().incarnation(log)).expect("open"),
+        next,
+    };
+    let there = Position {
+        namespace: NS,
+        epoch: MapEpoch(1),
+        logs: vec![at(LOG, Sequence::FIRST), at(high, two.extent.first)],
+    };
+    let known = nodes.nodes[1].engine.shard().incarnation(high);
+    assert_eq!(known, None, "the other has had no turn");
+    nodes.add(1, 1, Start::Position(there), None);
+    nodes.run();
+    let told = nodes.nodes[1].client.high.as_ref().expect("told of it");
+    assert_eq!(told.payloads(1), ["two"]);
 }
 
 #[test]

@@ -280,6 +280,34 @@ fn one_status_tells_of_both_lanes_where_it_goes_live_in_them_in_the_same_step() 
 }
 
 #[test]
+fn a_part_in_lane_high_waits_until_one_that_began_before_it_is_told() {
+    let mut lanes = Lanes(Driver::new());
+    lanes.step("the tower gives what is wanted");
+    lanes.step("catalog: there is namespace 1");
+    lanes.step("tower: the log is open, in life 7");
+    lanes.step("client 1 opens with 1000 bytes of credit");
+    lanes.step("client 1 adds subscription 0 of topic a, from latest");
+    let normal = lanes.0.gateway.late_parts(lanes.sub())[0];
+    assert_eq!(lanes.located(normal, 5), [""; 0]);
+    let state = lanes.0.gateway.behind[normal].state;
+    assert_eq!(state, BehindState::AwaitingWant);
+    lanes.open(HIGH);
+    let high = lanes.begin(HIGH);
+    assert_eq!(lanes.located(high, 1), [""; 0], "the other is not told");
+    let told = |lanes: &mut Lanes, log, at| {
+        lanes.told(FromTower::Effective {
+            log,
+            generation: 1,
+            edit: 1,
+            at: Some(Sequence(at)),
+        })
+    };
+    assert_eq!(told(&mut lanes, HIGH, 1), [""; 0], "nor is this one");
+    assert_eq!(told(&mut lanes, LOG, 5), ["live in normal from 5"]);
+    assert_eq!(told(&mut lanes, HIGH, 1), ["live in high from 1"]);
+}
+
+#[test]
 fn one_with_an_end_is_complete_when_both_parts_are_also_where_a_log_is_gone_by_then() {
     for is_gone in [false, true] {
         let mut lanes = Lanes(Driver::new());
