@@ -257,6 +257,8 @@ impl Plant {
             Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2", "served: "],
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
+            Plant::EndNotAsked | Plant::FirstTimeEnds | Plant::EarlierEndTaken => &["G2"],
+            Plant::RetiredUnemptied | Plant::TakenBeforeSealed => &["G2"],
             // Messages are skipped, or waited for where nobody gives them any more.
             Plant::EndBeforeSealed => &["G2", "liveness"],
             // A retry is stored again, or told that it is not.
@@ -271,8 +273,7 @@ impl Plant {
             Plant::UnknownWithdrawn => &["liveness", "bug: withdrawn: "],
             Plant::ProvisionsForgotten => &["liveness"],
             // A publish is refused, or a subscription.
-            // Lane high is never made for who is not held either.
-            Plant::UnknownRefused => &["G8", "G2", "liveness"],
+            Plant::UnknownRefused => &["G8", "G2"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten | Plant::StandbyCounts => &["liveness"],
             Plant::PathCheckedWhenAttaching | Plant::RedirectToOneThatLeft => &["tree"],
@@ -301,6 +302,8 @@ impl Plant {
                 "G8 good input is taken: LOG_SUSPENDED",
                 "G2 a good subscription holds",
             ],
+            Plant::HoleIsRetention | Plant::CachedEnd => &["G2"],
+            Plant::NamedOnce | Plant::TurnsOffByOne => &["G2"],
             // New data under old numbers: given, or acknowledged.
             Plant::BirthNotRead | Plant::StatementTrusted => &["G3", "G1", "G4"],
             Plant::MissingTopicMade => &["G4 no topic is made again"],
@@ -317,8 +320,10 @@ impl Plant {
             Plant::MemoryKept => &["memory: "],
             Plant::EndedStaysLive => &["ranges: "],
             Plant::CreditTwice => &["credit: "],
-            // Messages are lost, doubled or out of order.
-            _ => &["G2"],
+            Plant::RangeOffByOne | Plant::GapTooLong | Plant::IndexMissesOne => &["G2"],
+            Plant::BlockGoneEarly | Plant::DetachOffByOne => &["G2"],
+            Plant::PositionBeyondEnd | Plant::LanesToldApart => &["G2"],
+            Plant::HighFromLatest => &["G2"],
         }
     }
 

@@ -71,6 +71,8 @@ struct Space {
     id: NamespaceId,
     /// Its first map, whose logs stand for their lines.
     map: LogMap,
+    /// Every gateway knew that it has lane high when a client was last to do something with it.
+    has_high: bool,
     /// Topics that it may have.
     topics: u64,
     /// The weakest that may be in force: while it is being changed, of both.

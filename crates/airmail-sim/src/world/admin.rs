@@ -52,6 +52,7 @@ impl World {
                         name: plan.name.clone(),
                         id: entry.namespace.id,
                         map: entry.map.clone(),
+                        has_high: false,
                         topics: plan.topics,
                         durability: plan.durability,
                         weak: plan.durability < Synced::Fsync,

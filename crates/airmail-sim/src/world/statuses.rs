@@ -2,7 +2,7 @@
 
 use super::Space;
 use super::client::Client;
-use super::watch::From;
+use super::watch::{From, Watch};
 use crate::census::{Census, Kind};
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Ledger;
@@ -48,8 +48,18 @@ impl Client {
                 for place in places {
                     self.completed((key, *place), ledger)?;
                 }
-                // Its namespace had no lane high when it was asked for.
-                self.forget(key);
+                let missing = Lane::ALL.map(|lane| self.watches_in(lane).remove(&key));
+                // A harmed log tells nothing. What was acknowledged since the files were set back to may be forgotten, with
+                // the lane.
+                let is_owed = |watch: &Watch| {
+                    watch.floor >= Sequence::FIRST
+                        && !ledger.restored
+                        && ledger.harm_of(watch.log).is_none()
+                };
+                if let Some(watch) = missing.into_iter().flatten().find(is_owed) {
+                    let detail = format!("{who}: {state:?} says nothing of {}", watch.log);
+                    return Err(Violation::new("G2 a history ends in each lane", detail));
+                }
             }
             State::Changed { .. } | State::Unchanged(_) => {
                 census.count(Kind::FilterChanged);
@@ -101,9 +111,10 @@ impl Client {
         }
         if watch.from == From::Unknown {
             watch.from = From::Number(place);
-            // A gateway that has not heard of lane high yet gives the subscription a part in it when it does, from its first on.
-            let is_first_of_high = log.lane == Lane::High && next == Sequence::FIRST;
-            if let Some(end) = watch.end.as_mut().filter(|_| !is_first_of_high) {
+            // A gateway that hears of lane high later gives the subscription a part in it then, from its first on.
+            let is_first_of_all = watch.is_early && next == Sequence::FIRST;
+            let begins_at_end = watch.begins_at_end && !is_first_of_all;
+            if let Some(end) = watch.end.as_mut().filter(|_| begins_at_end) {
                 end.answered(ledger, place, &who)?;
             }
         }

@@ -121,7 +121,9 @@ impl Client {
     ) {
         let Evidence { ledger, census, .. } = evidence;
         let wish = self.wish((subject, log), ledger);
-        let asks_end = matches!(start, Start::Latest) || until == Some(Until::Now);
+        let is_latest = matches!(start, Start::Latest);
+        // Of lane high a number says nothing: it begins with the latest, and ends now.
+        let is_latest_of_high = matches!(start, Start::Latest | Start::Sequence(_));
         let from_high = from_in_high((&start, &from), space, ledger);
         let wanted = SubscriptionSpec {
             namespace: space.id,
@@ -146,19 +148,21 @@ impl Client {
             lane: Lane::High,
             ..log
         };
-        // Of lane high a number says nothing: it begins with the latest, and ends now.
-        let begins_now = asks_end || from_high == From::Unknown && !space.shrinks;
-        let ends_now = matches!(until, Some(Until::Now | Until::Sequence(_)));
+        let is_until_now = matches!(until, Some(Until::Now));
+        let is_until_now_of_high = matches!(until, Some(Until::Now | Until::Sequence(_)));
         let of_lanes = [
-            (log, from, asks_end),
-            (high, from_high, begins_now || ends_now),
+            (log, from, (is_latest, is_until_now)),
+            (high, from_high, (is_latest_of_high, is_until_now_of_high)),
         ];
-        for (log, from, asks_end) in of_lanes {
+        for (log, from, (begins_now, ends_now)) in of_lanes {
             let mut watch = Watch::new(at, subject, log, from, self.roles.clone());
             watch.given.wishes = wish.map(Wishes::new);
-            watch.end = asks_end.then(|| Asked::now(ledger, log));
+            watch.end = (begins_now || ends_now).then(|| Asked::now(ledger, log));
+            watch.begins_at_end = begins_now;
+            watch.is_early = log.lane == Lane::High && !space.has_high;
+            watch.floor = ledger.last_acked(log);
             if let Some(Until::Time(time)) = until {
-                watch.ends_at(time, ledger);
+                watch.given.not_after = Some(time);
             }
             self.watches_in(log.lane).insert(key, watch);
         }

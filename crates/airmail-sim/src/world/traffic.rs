@@ -3,10 +3,11 @@
 use super::{End, World};
 use crate::census::Kind;
 use crate::invariants::Checked;
-use airmail_broker::ClientInput;
+use airmail_broker::{ClientInput, Entry};
 use airmail_client::core::{ProducerOutput, SubscriberOutput};
 use airmail_model::frame::{Channel, Reply, Request, State};
 use airmail_model::{AppendTime, Lane};
+use std::sync::Arc;
 
 impl World {
     /// Clients do something, or nothing.
@@ -32,6 +33,12 @@ impl World {
 
     /// One of the clients subscribes, unsubscribes, consumes, or stops consuming.
     fn use_client(&mut self, at: usize) -> Checked {
+        let id = self.spaces[at].id;
+        let catalogs = self.catalogs();
+        let entries = catalogs.iter().map(|catalog| catalog.get(id));
+        let knows = |entry: Option<&Arc<Entry>>| entry.is_some_and(|entry| entry.has_high);
+        let known = entries.filter(|entry| knows(*entry)).count();
+        self.spaces[at].has_high = known > 0 && known == catalogs.len();
         let client = self.chance.index(self.clients.len());
         let client = &mut self.clients[client];
         match self.chance.below(10) {

@@ -13,7 +13,7 @@ use crate::message::{MessageId, identify};
 use airmail_client::core::{ExpiredSeen, GapSeen, ReceivedBatch, SubscriptionKey};
 use airmail_log::GapWhy;
 use airmail_model::frame::{GapReason, State};
-use airmail_model::{AppendTime, Extent, Incarnation, LogId, Position, RoleId, Sequence};
+use airmail_model::{AppendTime, Extent, Incarnation, Lane, LogId, Position, RoleId, Sequence};
 
 /// Where a subscription's own range begins, as far as that is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,12 @@ pub(super) struct Watch {
     pub(super) given: Given,
     /// It begins, or is complete, at the end that the log has when it is asked for.
     pub(super) end: Option<Asked>,
-    /// The highest number that had been acknowledged when a history until a time was asked for.
-    floor: Sequence,
+    /// It is there that it begins.
+    pub(super) begins_at_end: bool,
+    /// It is in lane high, of which some gateway had not heard when it was asked for.
+    pub(super) is_early: bool,
+    /// The highest number that had been acknowledged when it was asked for.
+    pub(super) floor: Sequence,
     /// The life of a log that it is in.
     life: Option<(LogId, Incarnation)>,
     /// Where its first status put it, if what was before may have been removed.
@@ -86,6 +90,8 @@ impl Watch {
             order: Order::default(),
             given,
             end: None,
+            begins_at_end: false,
+            is_early: false,
             floor: Sequence(0),
             life: None,
             begun: None,
@@ -94,12 +100,6 @@ impl Watch {
             old: false,
             again: false,
         }
-    }
-
-    /// It is a history until a time, asked for now.
-    pub(super) fn ends_at(&mut self, time: AppendTime, ledger: &Ledger) {
-        self.given.not_after = Some(time);
-        self.floor = ledger.last_acked(self.log);
     }
 
     /// A history until a time has ended before `next`: what had been acknowledged when it was asked for and is of before
@@ -120,6 +120,8 @@ impl Watch {
     pub(super) fn files_set_back(&mut self) {
         self.away = true;
         self.old = self.life.is_some();
+        // That the namespace has lane high may be forgotten.
+        self.is_early = self.log.lane == Lane::High;
     }
 
     /// It is told that what it stands on is lost: it gets everything that there is.
