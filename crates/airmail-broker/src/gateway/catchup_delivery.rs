@@ -143,7 +143,7 @@ impl Gateway {
     /// Tells one how far it has got without a message; later, if it has no credit.
     pub(super) fn progress(&mut self, member: MemberId, next: Sequence, out: &mut GatewayEffects) {
         if let Some(log) = member.behind.turns_log() {
-            return self.turns_read_to(log, member.ticket, next);
+            return self.turns_read_to(log, member.ticket, next, out);
         }
         let Some(key) = self.find_member(member) else {
             // Input: a member that has left since the tower sent this.

@@ -4,8 +4,11 @@
 //! They stay live meanwhile, and notice nothing but that messages come later. The tower reads for the turns as for one who is
 //! behind, until there is no room again, or the turns have got to the tail.
 //!
+//! What is read may be ahead of what comes at the tail: they come by different ways, and what was trimmed is left out of the one
+//! and not of the other. So it is taken up to where the tail stands, and the turns go on with the tail from there.
+//!
 //! Invariants: nothing is left out or put twice between what waits and what is read (`turns`); where the tower does not read
-//! though something was left to the storage, something waits.
+//! though something was left to the storage, something waits; the turns are never ahead of the tail (`ranges`).
 
 use super::live::reason;
 use super::matching_turns::{Source, Turn};
@@ -82,11 +85,12 @@ impl Gateway {
         }
     }
 
-    /// The first number that has not been read for the turns of a log, if the tower reads for them in this attempt.
-    fn find_reading(&mut self, key: LogKey, attempt: u64) -> Option<&mut Sequence> {
-        let log = self.logs.get_mut(key)?;
-        match &mut log.tail.turns.source {
-            Source::Storage { next, ticket } if *ticket == Some(attempt) => Some(next),
+    /// The first number that has not been read for the turns of a log, if the tower reads for them in this attempt; and where
+    /// its tail stands.
+    fn find_reading(&mut self, key: LogKey, attempt: u64) -> Option<(&mut Sequence, Sequence)> {
+        let tail = &mut self.logs.get_mut(key)?.tail;
+        match &mut tail.turns.source {
+            Source::Storage { next, ticket } if *ticket == Some(attempt) => Some((next, tail.next)),
             _ => None,
         }
     }
@@ -109,10 +113,13 @@ impl Gateway {
         part: Part,
         out: &mut GatewayEffects,
     ) {
-        let Some(next) = self.find_reading(key, attempt) else {
+        let Some((next, at_tail)) = self.find_reading(key, attempt) else {
             // Input: turns that have stopped reading since the tower sent this.
             return;
         };
+        if part.first >= at_tail {
+            return self.turns_read_to(key, attempt, part.first, out);
+        }
         *next = part.end;
         let extent = Extent {
             first: part.first,
@@ -135,15 +142,18 @@ impl Gateway {
         (extent, why): (Extent, GapWhy),
         out: &mut GatewayEffects,
     ) {
-        let Some(next) = self.find_reading(key, attempt) else {
+        let Some((next, at_tail)) = self.find_reading(key, attempt) else {
             // Input: turns that have stopped reading since the tower sent this.
             return;
         };
-        *next = extent.next();
+        let last = extent.last.min(at_tail.before());
         let why = reason(why);
-        if why != GapReason::Unused {
+        if extent.first <= last && why != GapReason::Unused {
+            *next = last.plus(1);
+            let extent = Extent { last, ..extent };
             self.put_turn(key, Turn::Gap(extent, why), out);
         }
+        self.turns_read_to(key, attempt, extent.next(), out);
     }
 
     /// Puts what was read behind what waits; the tower reads no further where there is no room.
@@ -156,10 +166,22 @@ impl Gateway {
         self.live.work.logs.insert(key);
     }
 
-    /// There is nothing more before a number.
-    pub(super) fn turns_read_to(&mut self, key: LogKey, attempt: u64, to: Sequence) {
-        if let Some(next) = self.find_reading(key, attempt) {
-            *next = to.max(*next);
+    /// There is nothing more before a number. Once that is where the tail stands, nothing is left to the storage.
+    pub(super) fn turns_read_to(
+        &mut self,
+        key: LogKey,
+        attempt: u64,
+        to: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let Some((next, at_tail)) = self.find_reading(key, attempt) else {
+            // Input: turns that have stopped reading since the tower sent this.
+            return;
+        };
+        *next = to.min(at_tail).max(*next);
+        if *next == at_tail {
+            self.stop_reading_for_turns(key, out);
+            self.read_for_turns(key, out);
         }
     }
 
@@ -171,11 +193,11 @@ impl Gateway {
         to: Sequence,
         out: &mut GatewayEffects,
     ) {
-        let Some(next) = self.find_reading(key, attempt) else {
+        let Some((next, at_tail)) = self.find_reading(key, attempt) else {
             // Input: turns that have stopped reading since the tower sent this.
             return;
         };
-        let next = to.max(*next);
+        let next = to.min(at_tail).max(*next);
         self.logs[key].tail.turns.source = Source::Storage { next, ticket: None };
         self.read_for_turns(key, out);
     }
