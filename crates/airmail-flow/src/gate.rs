@@ -11,8 +11,8 @@
 //! refills while the queue is empty. So an admitted message has not waited for long, and a
 //! publisher with a window of its own is not refused for filling it.
 //!
-//! Lanes and tenants' weights, when they come, order the queue; nothing else here knows the
-//! identity of a waiter.
+//! Lanes order the queue, and lane high may wait with an eighth more than lane normal. Tenants' weights, when they come,
+//! order it too; nothing else here knows the identity of a waiter.
 
 use crate::decision::Decision;
 use crate::limiter::Limiter;
@@ -21,7 +21,7 @@ use crate::meter::{Meter, Sample};
 use crate::record::{Reading, Record};
 use crate::semaphore::{Entry, Key, Semaphore, Ticket};
 use crate::settings::GateSettings;
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 use std::time::Duration;
 
 /// A waiter, with the ticket that it has got now.
@@ -73,6 +73,9 @@ impl RefusalReason {
 /// A window in which somebody waited for this part of the time measures the bound,
 /// not the demand.
 const HELD_BACK_SHARE: f64 = 0.8;
+
+/// Part of the messages that may wait which lane high may have on top.
+const HIGH_RESERVE_PART: u64 = 8;
 
 /// Admission by one limiter.
 #[derive(Clone, Debug)]
@@ -149,13 +152,21 @@ impl<W> Gate<W> {
         room.min(self.settings.waiting_messages_max)
     }
 
+    /// Messages that wait, as they count against a room: those of lane high only beyond an eighth of it.
+    fn counted(&self, (normal, high): (u64, u64), room: u64) -> u64 {
+        let of = |lane| self.semaphore.waiting_messages_of(lane);
+        let high = of(Lane::High).saturating_add(high);
+        let high = high.saturating_sub(room / HIGH_RESERVE_PART);
+        of(Lane::Normal).saturating_add(normal).saturating_add(high)
+    }
+
     /// When [`Gate::expire`] has something to do; `None` if nobody waits.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
-        let (_, since) = self.semaphore.first()?;
+        let (_, since) = self.semaphore.longest()?;
         let waited = since.plus(self.wait_max());
-        let too_many = self.semaphore.waiters() > 1
-            && self.semaphore.waiting_messages() > self.standing_room();
+        let room = self.standing_room();
+        let too_many = self.semaphore.waiters() > 1 && self.counted((0, 0), room) > room;
         Some(if too_many {
             self.line.stands_from().min(waited)
         } else {
@@ -163,13 +174,12 @@ impl<W> Gate<W> {
         })
     }
 
-    /// Asks to have `messages` in flight.
-    pub fn enter(&mut self, now: Mono, messages: u64, who: W) -> Admission {
+    /// Asks to have `messages` of a lane in flight.
+    pub fn enter(&mut self, now: Mono, lane: Lane, messages: u64, who: W) -> Admission {
         self.pass(now);
-        if let Some(ticket) = self.semaphore.try_enter(now, messages) {
+        if let Some(ticket) = self.semaphore.try_enter(now, lane, messages) {
             return Admission::Go(ticket);
         }
-        let waiting = self.semaphore.waiting_messages().saturating_add(messages);
         // Where one alone is more than the bound, one may wait nevertheless.
         let first = self.semaphore.waiters() == 0;
         let room = if first {
@@ -177,10 +187,14 @@ impl<W> Gate<W> {
         } else {
             self.room(now)
         };
-        if waiting > room {
+        let more = match lane {
+            Lane::Normal => (messages, 0),
+            Lane::High => (0, messages),
+        };
+        if self.counted(more, room) > room {
             return Admission::Refused(self.refuse());
         }
-        match self.semaphore.enter(now, messages, who) {
+        match self.semaphore.enter(now, lane, messages, who) {
             Entry::Go(ticket) => Admission::Go(ticket),
             Entry::Waits(key) => {
                 self.record.waited();
@@ -200,9 +214,10 @@ impl<W> Gate<W> {
         self.refusal(RefusalReason::LineFull)
     }
 
-    /// Admits `messages` if nobody waits and there is room, for a caller that does not wait here.
-    pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
-        self.semaphore.try_enter(now, messages)
+    /// Admits `messages` of a lane if nobody waits who goes before them, and there is room, for a caller that does not wait
+    /// here.
+    pub fn try_enter(&mut self, now: Mono, lane: Lane, messages: u64) -> Option<Ticket> {
+        self.semaphore.try_enter(now, lane, messages)
     }
 
     /// Takes back a ticket whose messages were acknowledged: they count for W and λ. Gives a
@@ -262,18 +277,18 @@ impl<W> Gate<W> {
         self.semaphore.withdraw(now, key, admitted)
     }
 
-    /// Refuses the first in line if it has waited as long as it may, or else the last if more wait
+    /// Refuses who has waited the longest if that is as long as it may, or else the last in line if more wait
     /// than may; to be called until `None`, as others may be due as well.
     pub fn expire(
         &mut self,
         now: Mono,
         admitted: &mut impl Extend<Admitted<W>>,
     ) -> Option<(W, Refusal)> {
-        let (first, since) = self.semaphore.first()?;
+        let (longest, since) = self.semaphore.longest()?;
+        let room = self.room(now);
         let (key, reason) = if now >= since.plus(self.wait_max()) {
-            (first, RefusalReason::WaitedTooLong)
-        } else if self.semaphore.waiters() > 1 && self.semaphore.waiting_messages() > self.room(now)
-        {
+            (longest, RefusalReason::WaitedTooLong)
+        } else if self.semaphore.waiters() > 1 && self.counted((0, 0), room) > room {
             // The last: who came before it goes before it, and has waited longer.
             (self.semaphore.last()?, RefusalReason::LineFull)
         } else {

@@ -3,7 +3,7 @@
 use airmail_flow::{
     Admission, Gate, GateSettings, LimiterKind, LimiterSettings, RefusalReason, Rule, Ticket,
 };
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn settings(kind: LimiterKind, bound: u64) -> GateSettings {
 }
 
 fn enter(gate: &mut Gate<u32>, ms: u64, messages: u64) -> Ticket {
-    match gate.enter(at(ms), messages, 0) {
+    match gate.enter(at(ms), Lane::Normal, messages, 0) {
         Admission::Go(ticket) => ticket,
         other => panic!("{other:?}"),
     }
@@ -39,9 +39,15 @@ fn enter(gate: &mut Gate<u32>, ms: u64, messages: u64) -> Ticket {
 fn what_is_not_admitted_waits_and_what_may_not_wait_is_refused() {
     let mut gate = Gate::new(settings(LimiterKind::Fixed, 4));
     let _flying = enter(&mut gate, 0, 4);
-    assert!(matches!(gate.enter(at(0), 3, 1), Admission::Waits(_)));
-    assert!(matches!(gate.enter(at(0), 2, 2), Admission::Waits(_)));
-    let Admission::Refused(refusal) = gate.enter(at(0), 1, 3) else {
+    assert!(matches!(
+        gate.enter(at(0), Lane::Normal, 3, 1),
+        Admission::Waits(_)
+    ));
+    assert!(matches!(
+        gate.enter(at(0), Lane::Normal, 2, 2),
+        Admission::Waits(_)
+    ));
+    let Admission::Refused(refusal) = gate.enter(at(0), Lane::Normal, 1, 3) else {
         panic!("six messages wait");
     };
     assert_eq!(refusal.reason, RefusalReason::LineFull);
@@ -53,8 +59,14 @@ fn nobody_waits_longer_than_it_may_and_who_was_held_up_goes() {
     let mut gate = Gate::new(settings(LimiterKind::Fixed, 4));
     let mut admitted = Vec::new();
     let _flying = enter(&mut gate, 0, 3);
-    assert!(matches!(gate.enter(at(0), 2, 1), Admission::Waits(_)));
-    assert!(matches!(gate.enter(at(50), 1, 2), Admission::Waits(_)));
+    assert!(matches!(
+        gate.enter(at(0), Lane::Normal, 2, 1),
+        Admission::Waits(_)
+    ));
+    assert!(matches!(
+        gate.enter(at(50), Lane::Normal, 1, 2),
+        Admission::Waits(_)
+    ));
     assert_eq!(gate.deadline(), Some(at(100)));
     assert!(gate.expire(at(99), &mut admitted).is_none());
     let (who, refusal) = gate.expire(at(100), &mut admitted).unwrap();
@@ -69,7 +81,7 @@ fn nobody_waits_longer_than_it_may_and_who_was_held_up_goes() {
 fn a_refusal_says_how_long_what_is_ahead_will_take() {
     let mut gate = Gate::new(settings(LimiterKind::Fixed, 100));
     let mut admitted = Vec::new();
-    let refused = |gate: &mut Gate<u32>, ms| match gate.enter(at(ms), 6, 9) {
+    let refused = |gate: &mut Gate<u32>, ms| match gate.enter(at(ms), Lane::Normal, 6, 9) {
         Admission::Refused(refusal) => refusal.retry_after,
         other => panic!("{other:?}"),
     };
@@ -94,7 +106,10 @@ fn a_decision_holds_at_once_and_admits_who_fits_now() {
     let mut decisions = Vec::new();
     for ms in 1..30 {
         let ticket = flying.remove(0);
-        assert!(matches!(gate.enter(at(ms), 2, 7), Admission::Waits(_)));
+        assert!(matches!(
+            gate.enter(at(ms), Lane::Normal, 2, 7),
+            Admission::Waits(_)
+        ));
         decisions.extend(gate.acknowledged(at(ms), ticket, &mut admitted));
         flying.extend(admitted.drain(..).map(|(_, ticket)| ticket));
         if let Some(decision) = decisions.first() {
@@ -129,7 +144,7 @@ fn who_is_gone_leaves_the_line() {
     let mut gate = Gate::new(settings(LimiterKind::Fixed, 4));
     let mut admitted = Vec::new();
     let _flying = enter(&mut gate, 0, 4);
-    let Admission::Waits(key) = gate.enter(at(0), 3, 1) else {
+    let Admission::Waits(key) = gate.enter(at(0), Lane::Normal, 3, 1) else {
         panic!("it has to wait");
     };
     assert_eq!(gate.withdraw(at(1), key, &mut admitted), Some(1));
@@ -152,7 +167,10 @@ fn a_burst_may_wait_but_a_line_that_stands_holds_no_more_than_is_in_flight() {
     let mut admitted = Vec::new();
     let flying = enter(&mut gate, 0, 10);
     for who in 1..=9 {
-        assert!(matches!(gate.enter(at(1), 5, who), Admission::Waits(_)));
+        assert!(matches!(
+            gate.enter(at(1), Lane::Normal, 5, who),
+            Admission::Waits(_)
+        ));
     }
     assert_eq!(
         gate.deadline(),
@@ -167,14 +185,20 @@ fn a_burst_may_wait_but_a_line_that_stands_holds_no_more_than_is_in_flight() {
     let full = RefusalReason::LineFull;
     let expected: Vec<_> = (3..=9).rev().map(|who| (who, full)).collect();
     assert_eq!(refused, expected, "who came last, until 10 messages wait");
-    assert!(matches!(gate.enter(at(52), 1, 10), Admission::Refused(_)));
+    assert!(matches!(
+        gate.enter(at(52), Lane::Normal, 1, 10),
+        Admission::Refused(_)
+    ));
     assert_eq!(gate.deadline(), Some(at(1_001)));
     gate.acknowledged(at(60), flying, &mut admitted);
     assert_eq!(admitted.len(), 2);
     assert_eq!(gate.waiting_messages(), 0);
     // The line is empty for 20 ms: for so long what comes now is a burst.
     for who in 11..=14 {
-        assert!(matches!(gate.enter(at(80), 5, who), Admission::Waits(_)));
+        assert!(matches!(
+            gate.enter(at(80), Lane::Normal, 5, who),
+            Admission::Waits(_)
+        ));
     }
     assert_eq!(gate.deadline(), Some(at(100)));
     assert!(gate.expire(at(99), &mut admitted).is_none());
@@ -188,7 +212,10 @@ fn where_a_message_is_larger_than_the_bound_one_may_wait_however_long_the_line_h
     let mut admitted = Vec::new();
     let mut flying = enter(&mut gate, 0, 8);
     for ms in 1..500 {
-        assert!(matches!(gate.enter(at(ms), 8, 1), Admission::Waits(_)));
+        assert!(matches!(
+            gate.enter(at(ms), Lane::Normal, 8, 1),
+            Admission::Waits(_)
+        ));
         assert!(gate.expire(at(ms), &mut admitted).is_none());
         gate.acknowledged(at(ms), flying, &mut admitted);
         flying = admitted.pop().unwrap().1;
@@ -203,7 +230,7 @@ fn windows_of_those_who_seek_throughput_or_latency_last_as_long_as_their_setting
         let mut decided = Vec::new();
         // A server that takes 10 µs for each, and is always offered more.
         for done in 1..300_000_u64 {
-            while let Some(ticket) = gate.try_enter(Mono(done * 10_000), 1) {
+            while let Some(ticket) = gate.try_enter(Mono(done * 10_000), Lane::Normal, 1) {
                 flying.push_back(ticket);
             }
             let ticket = flying.pop_front().unwrap();
@@ -221,4 +248,30 @@ fn windows_of_those_who_seek_throughput_or_latency_last_as_long_as_their_setting
         }
         assert!(windows.len() > 20, "{kind}: {}", windows.len());
     }
+}
+
+#[test]
+fn a_full_line_of_lane_normal_leaves_lane_high_an_eighth_which_goes_first() {
+    let mut gate = Gate::new(GateSettings {
+        waiting_messages_max: 16,
+        ..settings(LimiterKind::Fixed, 4)
+    });
+    let mut flying = VecDeque::from([(0, enter(&mut gate, 0, 4))]);
+    let waits = |gate: &mut Gate<u32>, lane, who| match gate.enter(at(0), lane, 1, who) {
+        Admission::Waits(_) => true,
+        Admission::Refused(_) => false,
+        other @ Admission::Go(_) => panic!("{other:?}"),
+    };
+    assert!((1..=16).all(|who| waits(&mut gate, Lane::Normal, who)));
+    assert!(!waits(&mut gate, Lane::Normal, 17));
+    assert!((20..22).all(|who| waits(&mut gate, Lane::High, who)));
+    assert!(!waits(&mut gate, Lane::High, 22), "the eighth is full");
+    assert!(
+        gate.expire(at(0), &mut flying).is_none(),
+        "and nobody is too many"
+    );
+    let (_, ticket) = flying.pop_front().unwrap();
+    gate.abandoned(at(0), ticket, &mut flying);
+    let who: Vec<u32> = flying.iter().map(|(who, _)| *who).collect();
+    assert_eq!(who, [20, 1, 21, 2]);
 }

@@ -1,7 +1,7 @@
 //! The semaphore against a model that is a list of numbers.
 
-use airmail_flow::{Entry, Key, Semaphore, Ticket};
-use airmail_model::Mono;
+use airmail_flow::{Entry, Key, LaneTurns, Semaphore, Ticket};
+use airmail_model::{Lane, Mono};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ const NOW: Mono = Mono(7);
 
 #[derive(Clone, Debug)]
 enum Step {
-    Enter(u64),
-    TryEnter(u64),
+    Enter(Lane, u64),
+    TryEnter(Lane, u64),
     /// Hands back one of the tickets, by its place.
     Leave(usize),
     /// Takes out one of those who wait, by its place.
@@ -18,10 +18,14 @@ enum Step {
     Resize(u64),
 }
 
+fn lane() -> impl Strategy<Value = Lane> {
+    prop_oneof![3 => Just(Lane::Normal), 1 => Just(Lane::High)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0u64..12).prop_map(Step::Enter),
-        1 => (0u64..12).prop_map(Step::TryEnter),
+        4 => (lane(), 0u64..12).prop_map(|(lane, messages)| Step::Enter(lane, messages)),
+        1 => (lane(), 0u64..12).prop_map(|(lane, messages)| Step::TryEnter(lane, messages)),
         4 => any::<usize>().prop_map(Step::Leave),
         1 => any::<usize>().prop_map(Step::Withdraw),
         2 => (0u64..20).prop_map(Step::Resize),
@@ -33,7 +37,9 @@ fn step() -> impl Strategy<Value = Step> {
 struct Model {
     bound: u64,
     flying: Vec<(usize, u64)>,
-    waiting: VecDeque<(usize, u64)>,
+    /// By lane.
+    waiting: [VecDeque<(usize, u64)>; 2],
+    turns: LaneTurns,
 }
 
 impl Model {
@@ -45,16 +51,37 @@ impl Model {
         self.in_flight() == 0 || self.in_flight() + messages <= self.bound
     }
 
-    /// Lets the first waiters in as far as they fit, and gives those, in order.
+    fn waits(&self) -> [bool; 2] {
+        [0, 1].map(|lane| !self.waiting[lane].is_empty())
+    }
+
+    /// Whether one who comes goes at once: nobody of its lane waits, it is its lane's turn, and it fits.
+    fn goes(&self, lane: Lane, messages: u64) -> bool {
+        let mut waits = self.waits();
+        waits[lane as usize] = true;
+        let is_turn = self.turns.next(waits) == Some(lane);
+        is_turn && self.waiting[lane as usize].is_empty() && self.fits(messages)
+    }
+
+    fn let_in(&mut self, lane: Lane, one: (usize, u64)) {
+        let other_waits = self.waits()[lane.other() as usize];
+        self.turns.took(lane, one.1, other_waits);
+        self.flying.push(one);
+    }
+
+    /// The one whose turn it is, of those who wait.
+    fn next(&self) -> Option<(Lane, (usize, u64))> {
+        let lane = self.turns.next(self.waits())?;
+        Some((lane, self.waiting[lane as usize][0]))
+    }
+
+    /// Lets those who wait in by turns as far as they fit, and gives those, in order.
     fn advance(&mut self) -> Vec<(usize, u64)> {
         let mut gone = Vec::new();
-        while self
-            .waiting
-            .front()
-            .is_some_and(|(_, messages)| self.fits(*messages))
-        {
-            gone.extend(self.waiting.pop_front());
-            self.flying.extend(gone.last());
+        while let Some((lane, one)) = self.next().filter(|(_, one)| self.fits(one.1)) {
+            self.waiting[lane as usize].pop_front();
+            self.let_in(lane, one);
+            gone.push(one);
         }
         gone
     }
@@ -86,8 +113,8 @@ impl Both {
     fn step(&mut self, step: &Step) {
         let mut admitted: Vec<(usize, Ticket)> = Vec::new();
         match step {
-            Step::Enter(messages) => self.enter(*messages),
-            Step::TryEnter(messages) => self.try_enter(*messages),
+            Step::Enter(lane, messages) => self.enter(*lane, *messages),
+            Step::TryEnter(lane, messages) => self.try_enter(*lane, *messages),
             Step::Leave(place) if !self.tickets.is_empty() => {
                 let (who, ticket) = self.tickets.remove(place % self.tickets.len());
                 self.semaphore.leave(NOW, ticket, &mut admitted);
@@ -95,10 +122,13 @@ impl Both {
             }
             Step::Withdraw(place) if !self.keys.is_empty() => {
                 let (who, key) = self.keys[place % self.keys.len()];
-                let waits = self.model.waiting.iter().any(|(name, _)| *name == who);
+                let mut waiting = self.model.waiting.iter().flatten();
+                let waits = waiting.any(|(name, _)| *name == who);
                 let out = self.semaphore.withdraw(NOW, key, &mut admitted);
                 assert_eq!(out, waits.then_some(who));
-                self.model.waiting.retain(|(name, _)| *name != who);
+                for line in &mut self.model.waiting {
+                    line.retain(|(name, _)| *name != who);
+                }
             }
             Step::Resize(bound) => {
                 self.semaphore.resize(NOW, *bound, &mut admitted);
@@ -115,45 +145,50 @@ impl Both {
         self.check();
     }
 
-    fn enter(&mut self, messages: u64) {
+    fn enter(&mut self, lane: Lane, messages: u64) {
         let who = self.next;
         self.next += 1;
-        let goes = self.model.waiting.is_empty() && self.model.fits(messages);
-        match self.semaphore.enter(NOW, messages, who) {
+        let goes = self.model.goes(lane, messages);
+        match self.semaphore.enter(NOW, lane, messages, who) {
             Entry::Go(ticket) => {
                 assert!(goes);
                 self.tickets.push((who, ticket));
-                self.model.flying.push((who, messages));
+                self.model.let_in(lane, (who, messages));
             }
             Entry::Waits(key) => {
                 assert!(!goes);
                 self.keys.push((who, key));
-                self.model.waiting.push_back((who, messages));
+                self.model.waiting[lane as usize].push_back((who, messages));
             }
         }
     }
 
-    fn try_enter(&mut self, messages: u64) {
+    fn try_enter(&mut self, lane: Lane, messages: u64) {
         let who = self.next;
         self.next += 1;
-        let goes = self.model.waiting.is_empty() && self.model.fits(messages);
-        let ticket = self.semaphore.try_enter(NOW, messages);
+        let goes = self.model.goes(lane, messages);
+        let ticket = self.semaphore.try_enter(NOW, lane, messages);
         assert_eq!(ticket.is_some(), goes);
         if let Some(ticket) = ticket {
             self.tickets.push((who, ticket));
-            self.model.flying.push((who, messages));
+            self.model.let_in(lane, (who, messages));
         }
     }
 
     fn check(&self) {
         let waiting = &self.model.waiting;
         assert_eq!(self.semaphore.in_flight(), self.model.in_flight());
-        assert_eq!(self.semaphore.waiters(), waiting.len());
-        let messages: u64 = waiting.iter().map(|(_, messages)| messages).sum();
-        assert_eq!(self.semaphore.waiting_messages(), messages);
-        // Nobody is stranded: whoever is first does not fit.
-        if let Some((_, messages)) = waiting.front() {
-            assert!(!self.model.fits(*messages));
+        assert_eq!(self.semaphore.waiters(), waiting.iter().flatten().count());
+        for lane in Lane::ALL {
+            let messages = waiting[lane as usize].iter().map(|(_, messages)| messages);
+            assert_eq!(
+                self.semaphore.waiting_messages_of(lane),
+                messages.sum::<u64>()
+            );
+        }
+        // Nobody is stranded: whoever has the next turn does not fit.
+        if let Some((_, (_, messages))) = self.model.next() {
+            assert!(!self.model.fits(messages));
         }
     }
 }
@@ -189,7 +224,7 @@ proptest! {
                     semaphore.leave(NOW, ticket, &mut admitted);
                 }
                 _ => {
-                    if let Entry::Go(ticket) = semaphore.enter(NOW, 1, ()) {
+                    if let Entry::Go(ticket) = semaphore.enter(NOW, Lane::Normal, 1, ()) {
                         tickets.push(ticket);
                     }
                 }
@@ -210,7 +245,7 @@ proptest! {
         let mut flying: VecDeque<(usize, Ticket)> = VecDeque::new();
         let mut turns = Vec::new();
         for (who, messages) in sizes.iter().enumerate() {
-            if let Entry::Go(ticket) = semaphore.enter(NOW, *messages, who) {
+            if let Entry::Go(ticket) = semaphore.enter(NOW, Lane::Normal, *messages, who) {
                 flying.push_back((who, ticket));
             }
         }
@@ -227,12 +262,42 @@ proptest! {
 fn what_is_larger_than_the_bound_goes_alone() {
     let mut semaphore = Semaphore::new(10);
     let mut admitted: Vec<(&str, Ticket)> = Vec::new();
-    let small = semaphore.try_enter(NOW, 1).unwrap();
-    assert!(matches!(semaphore.enter(NOW, 99, "large"), Entry::Waits(_)));
-    assert!(matches!(semaphore.enter(NOW, 1, "behind"), Entry::Waits(_)));
+    let small = semaphore.try_enter(NOW, Lane::Normal, 1).unwrap();
+    assert!(matches!(
+        semaphore.enter(NOW, Lane::Normal, 99, "large"),
+        Entry::Waits(_)
+    ));
+    assert!(matches!(
+        semaphore.enter(NOW, Lane::Normal, 1, "behind"),
+        Entry::Waits(_)
+    ));
     semaphore.leave(NOW, small, &mut admitted);
     let (who, large) = admitted.pop().unwrap();
     assert_eq!((who, semaphore.in_flight()), ("large", 99));
     semaphore.leave(NOW, large, &mut admitted);
     assert_eq!(admitted.pop().unwrap().0, "behind");
+}
+
+#[test]
+fn lane_high_goes_before_lane_normal_which_gets_a_quarter() {
+    let mut semaphore = Semaphore::new(1);
+    let mut flying =
+        VecDeque::from([("first", semaphore.try_enter(NOW, Lane::Normal, 1).unwrap())]);
+    for _ in 0..9 {
+        for (lane, who) in [(Lane::Normal, "normal"), (Lane::High, "high")] {
+            assert!(matches!(
+                semaphore.enter(NOW, lane, 1, who),
+                Entry::Waits(_)
+            ));
+        }
+    }
+    let mut turns = Vec::new();
+    while let Some((who, ticket)) = flying.pop_front() {
+        turns.push(who);
+        semaphore.leave(NOW, ticket, &mut flying);
+    }
+    let normal = |of: &[&str]| of.iter().filter(|who| **who == "normal").count();
+    assert_eq!(turns[1], "high");
+    assert_eq!((normal(&turns[1..9]), normal(&turns[1..])), (2, 9));
+    assert_eq!(&turns[13..], ["normal"; 6], "nobody of lane high is left");
 }

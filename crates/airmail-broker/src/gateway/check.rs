@@ -438,11 +438,18 @@ impl Gateway {
         let settled = self.publish_gate.as_ref().map(PublishGate::is_settled);
         assert_ne!(settled, Some(false), "gates: somebody's turn was missed");
         let waiting = self.publish_gate.as_ref().map(PublishGate::waiting_bytes);
-        let (waiting, most) = (waiting.unwrap_or(0), self.config.publish_waiting_bytes);
-        assert!(waiting <= most, "gates: {waiting} bytes wait, of {most}");
+        let (waiting, most) = (
+            waiting.unwrap_or_default(),
+            self.config.publish_waiting_bytes,
+        );
+        assert!(
+            waiting.counted(most) <= most,
+            "gates: {waiting:?} bytes wait, of {most}"
+        );
         let waiting = self.publishes().map_or(0, |gate| gate.waiting);
         let gate = self.config.publish_gate;
         let most = gate.map_or(0, |gate| gate.waiting_messages_max);
+        let most = most + most / 8;
         assert!(waiting <= most, "gates: {waiting} messages wait, of {most}");
         let (listings, most) = (self.listings.len(), self.config.listings);
         assert!(listings <= most, "gates: {listings} listings, of {most}");

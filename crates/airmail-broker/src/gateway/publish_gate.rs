@@ -1,7 +1,7 @@
 //! The publish gate: how many published messages may be in flight to the storage, and who waits.
 //!
-//! A batch that has passed admission gets a ticket for its messages, or waits in one line for the
-//! whole shard, within a bound of messages, bytes (`gates`) and time; what finds no place there, or waits
+//! A batch that has passed admission gets a ticket for its messages, or waits in the line of its lane for the
+//! whole shard, within a bound of messages, bytes (`gates`) and time, of which lane high has a reserve on top; what finds no place there, or waits
 //! too long, is refused with a reason and a delay. The ticket goes back with the batch's answer, and
 //! says how long it took: that is what the limiter goes by.
 
@@ -10,7 +10,7 @@ use airmail_flow::{
     Admission, Admitted, Gate, GateSettings, Reading, Refusal, RefusalReason, Ticket,
 };
 use airmail_model::frame::RequestId;
-use airmail_model::{Batch, Checked, Error, ErrorCode, Mono};
+use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LaneBytes, Mono};
 
 /// A publish that waits.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(super) enum GateAnswer {
 pub(super) struct PublishGate {
     gate: Gate<Waiting>,
     /// Total size of the batches that wait.
-    bytes: usize,
+    bytes: LaneBytes,
     /// Most bytes of batches that may wait.
     waiting_bytes_max: usize,
     /// Publishes whose turn has come in this step.
@@ -47,7 +47,7 @@ impl PublishGate {
     pub(super) fn new(settings: GateSettings, waiting_bytes_max: usize) -> PublishGate {
         PublishGate {
             gate: Gate::new(settings),
-            bytes: 0,
+            bytes: LaneBytes::default(),
             waiting_bytes_max,
             admitted: Vec::new(),
         }
@@ -62,24 +62,25 @@ impl PublishGate {
         batch: &Checked<Batch>,
     ) -> GateAnswer {
         let messages = u64::from(batch.records());
-        if let Some(ticket) = self.gate.try_enter(now, messages) {
+        let lane = batch.log().lane;
+        if let Some(ticket) = self.gate.try_enter(now, lane, messages) {
             return GateAnswer::Passed(ticket);
         }
         let bytes = batch.bytes().len();
-        let asked = if bytes <= self.waiting_bytes_max.saturating_sub(self.bytes) {
+        let asked = if self.has_room(lane, bytes) {
             let waiting = Waiting {
                 session,
                 request,
                 batch: batch.clone(),
             };
-            self.gate.enter(now, messages, waiting)
+            self.gate.enter(now, lane, messages, waiting)
         } else {
             Admission::Refused(self.gate.refuse())
         };
         match asked {
             Admission::Go(ticket) => GateAnswer::Passed(ticket),
             Admission::Waits(_) => {
-                self.bytes += bytes;
+                self.bytes.add(lane, bytes);
                 GateAnswer::Waits
             }
             Admission::Refused(refusal) => {
@@ -103,17 +104,18 @@ impl PublishGate {
             return None;
         }
         let admitted = std::mem::take(&mut self.admitted);
-        let bytes = admitted
-            .iter()
-            .map(|(waiting, _)| waiting.batch.bytes().len());
-        self.bytes -= bytes.sum::<usize>();
+        for (waiting, _) in &admitted {
+            let batch = &waiting.batch;
+            self.bytes.remove(batch.log().lane, batch.bytes().len());
+        }
         Some(admitted)
     }
 
     /// Takes the next one that has waited for too long, with the error for its client.
     pub(super) fn expired(&mut self, now: Mono) -> Option<(Waiting, Error)> {
         let (waiting, refusal) = self.gate.expire(now, &mut self.admitted)?;
-        self.bytes -= waiting.batch.bytes().len();
+        let batch = &waiting.batch;
+        self.bytes.remove(batch.log().lane, batch.bytes().len());
         Some((waiting, overloaded(refusal, self.gate.bound())))
     }
 
@@ -127,8 +129,16 @@ impl PublishGate {
         self.gate.deadline()
     }
 
+    /// Whether a batch may wait beside those that do.
+    fn has_room(&self, lane: Lane, bytes: usize) -> bool {
+        let mut after = self.bytes;
+        after.add(lane, bytes);
+        let most = self.waiting_bytes_max;
+        self.bytes.fits(lane, bytes, most) && after.counted(most) <= most
+    }
+
     /// Total size of the batches that wait, as it is counted.
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(super) fn waiting_bytes(&self) -> LaneBytes {
         self.bytes
     }
 
