@@ -35,6 +35,16 @@ pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
 }
 
+/// The same, as it is counted where the batch waits in memory.
+pub(super) fn waiting_cost(batch: &Batch) -> usize {
+    memory_bytes(cost(batch))
+}
+
+/// A number of bytes as one of memory, of which there is no more than can be addressed.
+pub(super) fn memory_bytes(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// Asks for a reservation of at least `numbers` where a log needs one.
 pub(super) fn reserve(
     config: &JournalConfig,
@@ -187,7 +197,8 @@ impl Appending<'_> {
             return Some(trouble.refusal(retry_after));
         }
         let (waiting, lane) = (self.commits.lane_bytes(), batch.log().lane);
-        let room = waiting.has_room(lane, cost(batch), self.config.pending_bytes);
+        let most = memory_bytes(self.config.pending_bytes);
+        let room = waiting.fits(lane, waiting_cost(batch), most);
         let busy = self.calls.is_closing() || !room;
         busy.then_some(Refusal::Busy { retry_after })
     }

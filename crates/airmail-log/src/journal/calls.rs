@@ -5,9 +5,9 @@
 //!
 //! Invariant, held by [`Calls::check`]: while no call waits, `bytes` is 0, and no lane is refused.
 
-use super::lane_bytes::LaneBytes;
+use super::append::memory_bytes;
 use crate::contract::{Call, Tag};
-use airmail_model::{Lane, LogId};
+use airmail_model::{Lane, LaneBytes, LogId};
 use std::collections::VecDeque;
 
 /// A call that is taken up at the next step.
@@ -38,7 +38,7 @@ impl Calls {
         let waiting = match call {
             Call::Append {
                 t, log, ref batch, ..
-            } if !self.admit(log.lane, batch.bytes().len() as u64, bytes_max) => {
+            } if !self.admit(log.lane, batch.bytes().len(), memory_bytes(bytes_max)) => {
                 Waiting::Busy { t, log }
             }
             call => Waiting::Call(call),
@@ -59,9 +59,9 @@ impl Calls {
     /// Whether a batch of this lane and size may wait, where `max` bytes may. Batches of a lane behind a refused
     /// one are refused too, until all waiting calls were taken up: so a producer's retries keep their
     /// order.
-    fn admit(&mut self, lane: Lane, bytes: u64, max: u64) -> bool {
+    fn admit(&mut self, lane: Lane, bytes: usize, max: usize) -> bool {
         let refused = &mut self.refused[lane as usize];
-        *refused |= !self.bytes.has_room(lane, bytes, max);
+        *refused |= !self.bytes.fits(lane, bytes, max);
         if *refused {
             return false;
         }

@@ -15,10 +15,9 @@ use super::commands::Command;
 use super::entry::Entry;
 use super::follow::COMMITS_MAX;
 use super::id::{FileOffset, SegmentId, Slot};
-use super::lane_bytes::LaneBytes;
 use super::lane_queue::LaneQueue;
 use airmail_flow::NormalShare;
-use airmail_model::Mono;
+use airmail_model::{LaneBytes, Mono};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
@@ -141,7 +140,7 @@ impl Commits {
 
     /// Total size of the waiting batches in their segments, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.lane_bytes().total()
+        self.lane_bytes().total() as u64
     }
 
     /// The same by lane.

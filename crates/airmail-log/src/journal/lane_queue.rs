@@ -9,12 +9,11 @@
 //! - A batch waits in the queue of its log's lane.
 //! - Batches of a log that are written for the first time wait in order of number.
 
-use super::append::cost;
+use super::append::{cost, waiting_cost};
 use super::entry::Entry;
 use super::id::Slot;
-use super::lane_bytes::LaneBytes;
 use airmail_flow::{LaneTurns, NormalShare};
-use airmail_model::Lane;
+use airmail_model::{Lane, LaneBytes};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Both queues. See the module's documentation.
@@ -38,7 +37,7 @@ impl LaneQueue {
     /// A batch waits behind those of its lane that do.
     pub(super) fn add(&mut self, entry: Entry) {
         let lane = entry.lane();
-        self.bytes.add(lane, cost(&entry.batch));
+        self.bytes.add(lane, waiting_cost(&entry.batch));
         self.lanes[lane as usize].push_back(entry);
     }
 
@@ -46,7 +45,7 @@ impl LaneQueue {
     pub(super) fn put_back(&mut self, entries: Vec<Entry>) {
         for entry in entries.into_iter().rev() {
             let lane = entry.lane();
-            self.bytes.add(lane, cost(&entry.batch));
+            self.bytes.add(lane, waiting_cost(&entry.batch));
             self.lanes[lane as usize].push_front(entry);
         }
     }
@@ -55,7 +54,7 @@ impl LaneQueue {
     pub(super) fn next(&mut self, open: [bool; 2]) -> Option<Entry> {
         let lane = self.turns.next(self.waiting_in(open))?;
         let entry = self.lanes[lane as usize].pop_front()?;
-        self.bytes.sub(lane, cost(&entry.batch));
+        self.bytes.remove(lane, waiting_cost(&entry.batch));
         Some(entry)
     }
 
@@ -88,7 +87,7 @@ impl LaneQueue {
             self.lanes[lane as usize].retain(|entry| {
                 let gone = entry.slot == slot;
                 if gone {
-                    self.bytes.sub(lane, cost(&entry.batch));
+                    self.bytes.remove(lane, waiting_cost(&entry.batch));
                 }
                 !gone
             });
@@ -123,7 +122,7 @@ impl LaneQueue {
         for lane in Lane::ALL {
             for entry in &self.lanes[lane as usize] {
                 assert_eq!(entry.lane(), lane, "the lane of slot {}", entry.slot);
-                bytes.add(lane, cost(&entry.batch));
+                bytes.add(lane, waiting_cost(&entry.batch));
                 if !entry.copy {
                     let before = last.insert(entry.slot, entry.first);
                     assert!(

@@ -59,7 +59,6 @@ pub mod index;
 mod indexing;
 mod invariants;
 mod known;
-mod lane_bytes;
 mod lane_queue;
 mod life;
 mod log;
