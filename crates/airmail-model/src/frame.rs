@@ -136,13 +136,25 @@ pub struct Subscribe {
 /// Lanes in which a subscription is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lanes {
-    /// Each that its namespace has, in each as it begins. A number says where in lane normal: lane high begins with the latest.
+    /// Each that its namespace has, in each as it begins. A number says where in lane normal: lane high begins with the latest,
+    /// and ends now.
     #[default]
     Each,
-    /// This one alone.
+    /// This one alone; a number is one of it.
     Only(Lane),
-    /// Each; in lane high from this place on, whatever its start says, which is a number in lane normal.
+    /// Each; it begins at a number, which is one of lane normal, and in lane high at this place.
     HighFrom(LogPosition),
+}
+
+impl Lanes {
+    /// Whether a number at which it begins or ends is one of this lane.
+    #[must_use]
+    pub fn are_numbered_in(self, lane: Lane) -> bool {
+        match self {
+            Lanes::Only(only) => only == lane,
+            Lanes::Each | Lanes::HighFrom(_) => lane == Lane::Normal,
+        }
+    }
 }
 
 /// Another filter for a subscription of a stream with [`Subscribe::matches`].

@@ -815,7 +815,8 @@ pub struct HistoryRequest {
     /// As in Add.
     #[prost(uint32, optional, tag = "14")]
     pub log: ::core::option::Option<u32>,
-    /// Only the messages of this lane. Absent: of both, each in its own order.
+    /// Only the messages of this lane; a number is one of it. Absent: of both, each in its own order; with `batches`, of lane
+    /// normal.
     #[prost(enumeration = "Lane", optional, tag = "15")]
     pub lane: ::core::option::Option<i32>,
     /// In place of a topic, as in Add.

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The lowest protocol version that this build speaks.
 pub const PROTOCOL_MIN: u32 = 1;
 /// The highest protocol version that this build speaks.
-pub const PROTOCOL_MAX: u32 = 4;
+pub const PROTOCOL_MAX: u32 = 5;
 
 /// The version to be spoken, out of what both sides can.
 ///

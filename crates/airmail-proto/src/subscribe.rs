@@ -108,14 +108,34 @@ pub fn start_from_proto(start: Option<&v1::Start>) -> Result<Option<Start>, Erro
     }))
 }
 
+/// A position in lane high beside a start or an end, where it says nothing.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` with the field, if there is one.
+pub fn no_place_in_high(start: Option<&v1::Start>, field: &'static str) -> Result<(), Error> {
+    match start {
+        Some(start) if !start.high.is_empty() => Err(Error::new(ErrorCode::InvalidArgument)
+            .field(field)
+            .value(&start.high)
+            .limit("only in Add, beside a sequence")),
+        _ => Ok(()),
+    }
+}
+
 /// Where a subscription that begins at a number goes on in lane high, from a message.
 ///
 /// # Errors
-/// Those of a position; `INVALID_ARGUMENT` for one that is not of one log of lane high.
+/// Those of a position; `INVALID_ARGUMENT` for one that is not of one log of lane high, or beside anything but a number.
 fn lanes_from_proto(start: Option<&v1::Start>) -> Result<Lanes, Error> {
     let text = start.map_or("", |start| &start.high);
     if text.is_empty() {
         return Ok(Lanes::Each);
+    }
+    if !matches!(
+        start.and_then(|start| start.at.as_ref()),
+        Some(v1::start::At::Sequence(_))
+    ) {
+        no_place_in_high(start, "start.high")?;
     }
     let position = text.parse::<Position>()?;
     match position.logs[..] {

@@ -6,7 +6,7 @@
 //! lane high, and who is sent nothing of lane high has what it had before, to the byte. A grant fills the reserve up first, and
 //! the rest is lane normal's; while both lanes have subscriptions that are behind, three quarters are lane high's. What a lane
 //! has above its reserve it lends, as long as nobody in it is behind; and what it has above half of the window in any case: a
-//! client gives credit back in halves of its window, and who is behind may wait for a log that is out of reach.
+//! client gives credit back when half of its window is used at the latest, and who is behind may wait for a log that is out of reach.
 //!
 //! An account is overdrawn by one delivery at most, so a client is sent no more than it has granted, the reserve, and a delivery
 //! in each lane.

@@ -98,7 +98,13 @@ impl Gateway {
         }
         let is_position = matches!(wanted.start, Start::Position(_));
         for place in places {
-            self.begin_at_place(sub, place, (wanted.until, is_position), out);
+            let lane = self.logs[place.log].id.lane;
+            let until = match wanted.until {
+                // A number is one of lane normal, unless it is another lane that is asked for.
+                Some(Until::Sequence(_)) if !wanted.lanes.are_numbered_in(lane) => Some(Until::Now),
+                until => until,
+            };
+            self.begin_at_place(sub, place, (until, is_position), out);
         }
         Ok(())
     }
@@ -121,11 +127,6 @@ impl Gateway {
         if is_returned && crossing.is_none() && !self.logs[log].renewed {
             self.logs[log].tail.returned.insert(sub);
         }
-        // A number is one of lane normal.
-        let until = match until {
-            Some(Until::Sequence(_)) if self.logs[log].id.lane != Lane::Normal => Some(Until::Now),
-            until => until,
-        };
         let behind = self.begin_part(sub, log, begin, until);
         self.behind.cross(behind, crossing);
         let is_retired = !retired.is_empty();
@@ -199,8 +200,7 @@ impl Gateway {
         let (log, begin) = match &wanted.start {
             Start::Latest => (self.live_log(entry, topic, lane), Begin::Latest),
             Start::Earliest => (oldest(), Begin::First { lost: false }),
-            // A number is one of lane normal.
-            Start::Sequence(_) if lane != Lane::Normal => {
+            Start::Sequence(_) if !wanted.lanes.are_numbered_in(lane) => {
                 if let Lanes::HighFrom(place) = wanted.lanes {
                     let position = Position {
                         namespace: wanted.namespace,

@@ -31,6 +31,9 @@ impl Hello {
     /// The first protocol version in which a node says which subscriptions a message is for
     /// ([`Subscribe::matches`](super::Subscribe::matches)), and changes filters ([`Change`](super::Change)).
     pub const PROTOCOL_MATCHES: u32 = 4;
+    /// The first protocol version in which a client that reads batches knows of both lanes: one of before would drop what it
+    /// is given of lane high.
+    pub const PROTOCOL_LANES: u32 = 5;
 }
 
 /// Room for deliveries, as a stream begins with it.

@@ -228,15 +228,15 @@ async fn a_hello_that_cannot_be_met_names_the_field() {
     let cases = [
         (
             v1::ClientHello {
-                protocol_min: 5,
-                protocol_max: 6,
+                protocol_min: 6,
+                protocol_max: 7,
                 ..hello()
             },
             (
                 ErrorCode::ProtocolUnsupported,
                 "protocol_min, protocol_max",
-                "5 to 6",
-                "1 to 4",
+                "6 to 7",
+                "1 to 5",
             ),
         ),
         (

@@ -17,7 +17,7 @@ use airmail_model::{Error, Lane, LogId};
 use airmail_proto::message::{lane_from_proto, no_such_lane};
 use airmail_proto::subscribe::{
     delivery_to_proto, expired_to_proto, filter_from_proto, gap_to_proto, named_from_proto,
-    place_to_proto, start_from_proto, until_from_proto,
+    no_place_in_high, place_to_proto, start_from_proto, until_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
@@ -44,6 +44,8 @@ pub(super) async fn stream(
     let entry = door.handle().namespace(&request.namespace)?;
     let (namespace, has_high) = (entry.namespace.id, entry.has_high);
     let lane = request.lane.map(wanted_lane).transpose()?;
+    no_place_in_high(request.since.as_ref(), "since.high")?;
+    no_place_in_high(request.until.as_ref(), "until.high")?;
     if lane == Some(Lane::High) && !has_high {
         // Nothing was ever published to it.
         return Ok(Box::pin(futures::stream::empty()));
@@ -59,7 +61,12 @@ pub(super) async fn stream(
         filter: filter_from_proto(&request.filter)?,
         headers_only: request.headers_only,
         matches: false,
-        lanes: lane.map_or(Lanes::Each, Lanes::Only),
+        lanes: match lane {
+            Some(lane) => Lanes::Only(lane),
+            // A client of before there were lanes, which takes all batches for those of one log.
+            None if request.batches => Lanes::Only(Lane::Normal),
+            None => Lanes::Each,
+        },
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
@@ -125,14 +132,24 @@ impl History {
                 last,
                 why,
             } if why != GapReason::Unused => {
+                if let Format::Plain(plain) = &mut self.format {
+                    plain.account(channel, log, last.plus(1));
+                }
                 Step::Send(Kind::Gap(gap_to_proto(channel, log, (previous, last), why)))
             }
-            Reply::Status { ref state, .. } => match state {
+            Reply::Status {
+                subscription,
+                generation,
+                ref state,
+            } => match state {
                 State::Complete { .. } | State::Removed => Step::End(Ok(())),
                 State::Failed(error) => Step::End(Err(error.clone())),
                 // Nobody asks for changes of it.
                 State::Changed { .. } | State::Unchanged(_) => Step::Skip,
                 State::Live { .. } | State::Detached { .. } => {
+                    if let Format::Plain(plain) = &mut self.format {
+                        plain.note((subscription, generation), state);
+                    }
                     for place in state.places() {
                         self.begin(place);
                     }
@@ -148,12 +165,7 @@ impl History {
 
     /// Where it begins, for whoever makes positions. Told once for each log that it goes over.
     fn begin(&mut self, place: LogPosition) {
-        let LogPosition {
-            log, incarnation, ..
-        } = place;
-        if let Format::Plain(plain) = &mut self.format {
-            plain.note_life(log, incarnation);
-        }
+        let log = place.log;
         if self.begun.insert(log) {
             let epoch = self.door.epoch_of(log.namespace);
             self.to_send.push_back(Kind::Begin(v1::At {

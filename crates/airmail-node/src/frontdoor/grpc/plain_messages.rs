@@ -121,7 +121,7 @@ impl PlainMessages {
     }
 
     /// Takes note of which life a log is in.
-    pub(super) fn note_life(&mut self, log: LogId, life: Incarnation) {
+    fn note_life(&mut self, log: LogId, life: Incarnation) {
         if self.lives.insert(log, life) != Some(life) {
             self.ranges.remove(&log);
         }
@@ -262,7 +262,7 @@ impl PlainMessages {
     }
 
     /// Takes note that all numbers of a log before `next` have been told on a channel.
-    fn account(&mut self, channel: Channel, log: LogId, next: Sequence) {
+    pub(super) fn account(&mut self, channel: Channel, log: LogId, next: Sequence) {
         let told = match channel {
             Channel::Live => self.ranges.entry(log).or_insert(next),
             Channel::Detached(subscription, generation) => {
@@ -309,7 +309,8 @@ impl PlainMessages {
         })
     }
 
-    fn note(&mut self, key: Subscriber, state: &State) {
+    /// Takes note of where a subscription stands.
+    pub(super) fn note(&mut self, key: Subscriber, state: &State) {
         let Some(topic) = self.topics.get(&key).copied() else {
             return;
         };

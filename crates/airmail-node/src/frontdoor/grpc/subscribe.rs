@@ -13,7 +13,9 @@ use super::response_body::{Answers, Frames, SHARED_BYTES_MIN};
 use crate::frontdoor::session::{SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
 use crate::send_queue::Event;
-use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State, SubscriptionId};
+use airmail_model::frame::{
+    Credit, Delivered, Delivery, Generation, Hello, Reply, State, SubscriptionId,
+};
 use airmail_model::{Error, ErrorCode, MapEpoch, Mono};
 use airmail_proto::hello::{alive_to_proto, nodes_to_proto, welcome_to_proto};
 use airmail_proto::subscribe::{
@@ -49,6 +51,7 @@ impl StreamCall for Subscribe {
             requests,
             format: Arc::clone(&format),
             request_id: call.request_id.clone(),
+            protocol: 0,
         };
         let deliveries = Deliveries {
             events,
@@ -64,6 +67,8 @@ pub(super) struct Subscriptions {
     requests: RequestBody<v1::SubscribeRequest>,
     format: Arc<Mutex<Format>>,
     request_id: String,
+    /// The protocol version that is spoken; 0 before Hello.
+    protocol: u32,
 }
 
 impl RequestSource for Subscriptions {
@@ -92,6 +97,7 @@ impl Subscriptions {
                 };
                 let hello = hello_from_proto(&self.request_id, hello, credit)?;
                 session.hello(&hello).await?;
+                self.protocol = hello.protocol;
             }
             Kind::Add(add) => self.add(session, &add).await?,
             Kind::Remove(remove) => session.remove(SubscriptionId(remove.subscription)).await?,
@@ -126,7 +132,11 @@ impl Subscriptions {
     async fn add(&mut self, session: &SessionRequests, add: &v1::Add) -> Result<(), Error> {
         session.is_greeted()?;
         let door = session.door();
-        match subscribe_from_proto(add, door.limits(), |name| door.namespace_id(name)) {
+        let knows_lanes = self.knows_lanes(add);
+        let wanted = knows_lanes.and_then(|()| {
+            subscribe_from_proto(add, door.limits(), |name| door.namespace_id(name))
+        });
+        match wanted {
             Ok(subscribe) => {
                 self.format.lock().add(add.batches, &subscribe);
                 session.add(subscribe).await?;
@@ -139,6 +149,20 @@ impl Subscriptions {
             }
         }
         Ok(())
+    }
+}
+
+impl Subscriptions {
+    /// Whether the client takes what it is given of lane high. One that reads batches and is from before there were lanes
+    /// would drop it, and tell nobody.
+    fn knows_lanes(&self, add: &v1::Add) -> Result<(), Error> {
+        if !add.batches || self.protocol >= Hello::PROTOCOL_LANES {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::ProtocolUnsupported)
+            .field("protocol_max")
+            .value(self.protocol)
+            .limit(format!("at least {}, for batches", Hello::PROTOCOL_LANES)))
     }
 }
 
