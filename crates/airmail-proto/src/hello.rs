@@ -313,7 +313,7 @@ mod tests {
         };
         let error = check_client_hello(&hello).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
-        assert_eq!((error.found(), error.expected()), ("5 to 9", "1 to 4"));
+        assert_eq!((error.found(), error.expected()), ("6 to 9", "1 to 5"));
     }
 
     #[test]

@@ -65,13 +65,6 @@ impl Gateway {
         let lanes = lanes.filter(|lane| entry.has_lane(*lane));
         let places = lanes.map(|lane| self.place_of(&entry, (&wanted, asked.in_maps()), lane));
         let places: Parts<Place> = places.collect::<Result<_, Error>>()?;
-        let (id, generation) = (wanted.subscription, wanted.generation);
-        let scope = match asked {
-            Asked::Topic(topic) => Scope::Topic(topic),
-            Asked::Selection(logs, selector) => {
-                Scope::Selected(self.subs.selectors.add(logs, selector))
-            }
-        };
         let Some(first) = places.first() else {
             return Err(Error::new(ErrorCode::SubscriptionInvalid)
                 .field("lane")
@@ -79,6 +72,13 @@ impl Gateway {
                 .limit("a lane of the namespace"));
         };
         let tail = self.logs[first.log].at;
+        let (id, generation) = (wanted.subscription, wanted.generation);
+        let scope = match asked {
+            Asked::Topic(topic) => Scope::Topic(topic),
+            Asked::Selection(logs, selector) => {
+                Scope::Selected(self.subs.selectors.add(logs, selector))
+            }
+        };
         let sub = Subscription::new(scope, id, generation, session, tail);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);

@@ -431,7 +431,7 @@ fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Res
             next: Sequence(at.next),
             resumed: at.resumed,
             lost_before: at.lost_before.map(Sequence),
-            beside: further.first().map(position_from_proto).transpose()?,
+            beside: beside_from_proto(log_from_proto(at.log.as_ref())?, further)?,
         },
         Wire::Complete(at) => State::Complete {
             places: places(&at)?,
@@ -447,6 +447,23 @@ fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Res
         Wire::Removed(_) => State::Removed,
         Wire::Failed(error) => State::Failed(error_from_proto(&error)),
     })
+}
+
+/// The place in the other lane that a status of one lane tells of, too.
+fn beside_from_proto(log: LogId, further: &[v1::At]) -> Result<Option<LogPosition>, Error> {
+    let beside = match further {
+        [] => return Ok(None),
+        [one] => position_from_proto(one)?,
+        _ => return Err(invalid_further().value(further.len()).limit(1)),
+    };
+    let twin = LogId {
+        lane: log.lane.other(),
+        ..log
+    };
+    if beside.log != twin {
+        return Err(invalid_further().value(beside.log).limit(twin));
+    }
+    Ok(Some(beside))
 }
 
 fn position_from_proto(at: &v1::At) -> Result<LogPosition, Error> {
@@ -475,6 +492,10 @@ fn channel_from_proto(detached: Option<&v1::Detached>) -> Channel {
             Generation(detached.generation),
         ),
     }
+}
+
+fn invalid_further() -> Error {
+    Error::new(ErrorCode::InvalidArgument).field("status.further")
 }
 
 fn absent(field: &str) -> Error {

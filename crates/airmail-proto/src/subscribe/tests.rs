@@ -113,6 +113,44 @@ fn every_state_survives() {
     }
 }
 
+#[test]
+fn a_detached_status_that_names_no_log_of_the_other_lane_beside_its_own_is_refused() {
+    let detached = State::Detached {
+        log: LOG,
+        incarnation: Incarnation(5),
+        next: Sequence(8),
+        resumed: false,
+        lost_before: None,
+        beside: None,
+    };
+    let status = Reply::Status {
+        subscription: SubscriptionId(2),
+        generation: Generation(6),
+        state: detached,
+    };
+    let twin = LogId {
+        lane: Lane::High,
+        ..LOG
+    };
+    let of_another_index = LogId {
+        index: LogIndex(4),
+        ..twin
+    };
+    for further in [vec![LOG], vec![of_another_index], vec![twin, twin]] {
+        let mut wire = reply_to_proto(&status, |_| MapEpoch(7)).unwrap();
+        let Some(v1::subscribe_response::Kind::Status(status)) = &mut wire.kind else {
+            panic!("{wire:?}");
+        };
+        let at = |log| v1::At {
+            log: Some(crate::message::log_to_proto(log)),
+            ..Default::default()
+        };
+        status.further = further.into_iter().map(at).collect();
+        let error = reply_from_proto(wire, false).unwrap_err();
+        assert_eq!(error.field_name(), "status.further");
+    }
+}
+
 /// A batch of so many messages to one topic, with this payload.
 fn batch_of(messages: usize, payload: &[u8]) -> Checked<Batch> {
     let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();

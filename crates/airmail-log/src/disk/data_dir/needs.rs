@@ -16,12 +16,15 @@ impl DataDir {
     /// # Errors
     /// The system's error, or an identity that is damaged: what needs it may not be written then.
     pub fn note_needs(&self, needs: Needs) -> Result<(), DataDirError> {
-        for (name, is_held) in [(IDENTITY, true), (IDENTITY_COPY, false)] {
-            let written = read_one(&self.path, name).ok();
-            let identity = Identity {
-                needs: needs.max(self.identity.needs),
-                ..self.identity
-            };
+        let names = [IDENTITY, IDENTITY_COPY];
+        let written = names.map(|name| read_one(&self.path, name).ok());
+        // What was noted since the start is in one of them at least.
+        let noted = written.iter().flatten().map(|of| of.needs);
+        let identity = Identity {
+            needs: noted.fold(needs.max(self.identity.needs), Needs::max),
+            ..self.identity
+        };
+        for ((name, is_held), written) in names.into_iter().zip([true, false]).zip(written) {
             if written.is_some_and(|written| identity.grows_to(&written)) {
                 continue;
             }

@@ -32,6 +32,21 @@ fn a_directory_with_roles_says_so_in_both_identities_keeps_its_lock_and_grows_on
     }
 }
 
+#[test]
+fn what_was_noted_since_the_start_is_kept_where_an_identity_is_written_anew() {
+    for damaged in [IDENTITY, IDENTITY_COPY] {
+        let temp = tempfile::tempdir().unwrap();
+        let data = DataDir::open(temp.path(), &NEW).unwrap();
+        data.note_needs(crate::Needs::Lanes).unwrap();
+        std::fs::write(temp.path().join(damaged), "damaged").unwrap();
+        data.note_needs(crate::Needs::Roles).unwrap();
+        for name in [IDENTITY, IDENTITY_COPY] {
+            let needs = read_one(temp.path(), name).unwrap().needs;
+            assert_eq!(needs, crate::Needs::Lanes, "{name}, {damaged} damaged");
+        }
+    }
+}
+
 const NEW: Identity = Identity {
     cluster: 11,
     node: NodeId(22),

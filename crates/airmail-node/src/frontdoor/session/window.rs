@@ -4,7 +4,7 @@
 //! may become several batches under one number, whose one ack says what became of all of them.
 //!
 //! What is of lane high has an eighth of the window more ([`LaneBytes`]), as the SDK counts it, too: what a client sends
-//! beside a full window of lane normal is read.
+//! beside a full window of lane normal is read, unless one batch alone is more than the window.
 
 use airmail_model::frame::{Ack, Refused, RequestId};
 use airmail_model::{Batch, Lane, LaneBytes, Mono};
@@ -71,7 +71,7 @@ impl State {
     }
 
     fn has_room(&self, limit: usize) -> bool {
-        self.bytes.counted(limit) < limit
+        self.bytes.counted(limit) <= limit
     }
 
     fn take(&mut self, number: RequestId) -> Option<Waiting> {
@@ -315,8 +315,8 @@ mod tests {
         let window = Window::new(80);
         let begin = |size: Size| window.begin(RequestId(1), [size].into_iter(), Mono(0));
         let urgent = begin(high(10));
-        begin(normal(79));
-        assert!(window.has_room(), "79 bytes of lane normal, of 80");
+        begin(normal(80));
+        assert!(window.has_room(), "a full window of lane normal");
         let more = begin(high(1));
         assert!(!window.has_room(), "one byte beyond the eighth");
         window.settle(more, ack(1));
