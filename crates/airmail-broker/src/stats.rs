@@ -1,7 +1,7 @@
 //! Counters of a shard. Plain numbers: the node reads and exports them.
 
-use airmail_model::ErrorCode;
 use airmail_model::frame::{Delivered, GapReason};
+use airmail_model::{ErrorCode, Lane};
 
 /// Places in [`Stats::refused`].
 const CODES: usize = 64;
@@ -68,6 +68,41 @@ pub struct Stats {
     pub appends_in_flight: u64,
     /// Gauge: bytes of them.
     pub appends_in_flight_bytes: u64,
+    /// What is of lane high among all that.
+    pub high: HighLaneStats,
+}
+
+/// What is of lane high among a shard's [`Stats`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HighLaneStats {
+    /// Messages in batches that were acknowledged, retries included.
+    pub published_messages: u64,
+    /// Bytes of those batches.
+    pub published_bytes: u64,
+    /// Messages in deliveries.
+    pub delivered_messages: u64,
+    /// Bytes of deliveries.
+    pub delivered_bytes: u64,
+    /// Gauge: bytes of publishes that the storage has not yet answered.
+    pub appends_in_flight_bytes: u64,
+}
+
+impl HighLaneStats {
+    fn add(&mut self, other: &HighLaneStats) {
+        // Every field, so that a new one is not forgotten.
+        let HighLaneStats {
+            published_messages,
+            published_bytes,
+            delivered_messages,
+            delivered_bytes,
+            appends_in_flight_bytes,
+        } = other;
+        self.published_messages += published_messages;
+        self.published_bytes += published_bytes;
+        self.delivered_messages += delivered_messages;
+        self.delivered_bytes += delivered_bytes;
+        self.appends_in_flight_bytes += appends_in_flight_bytes;
+    }
 }
 
 impl Default for Stats {
@@ -103,6 +138,7 @@ impl Default for Stats {
             tails: 0,
             appends_in_flight: 0,
             appends_in_flight_bytes: 0,
+            high: HighLaneStats::default(),
         }
     }
 }
@@ -147,8 +183,10 @@ impl Stats {
             tails,
             appends_in_flight,
             appends_in_flight_bytes,
+            high,
             refused,
         } = other;
+        self.high.add(high);
         let pairs = [
             (&mut self.published_batches, published_batches),
             (&mut self.published_messages, published_messages),
@@ -196,7 +234,7 @@ impl Stats {
     }
 
     /// Counts a delivery.
-    pub(crate) fn delivered(&mut self, body: &Delivered) {
+    pub(crate) fn delivered(&mut self, lane: Lane, body: &Delivered) {
         let messages = match body {
             Delivered::Whole(batch) => batch.records(),
             Delivered::Slice(slice) => {
@@ -207,6 +245,40 @@ impl Stats {
         self.deliveries += 1;
         self.delivered_messages += u64::from(messages);
         self.delivered_bytes += body.len() as u64;
+        if lane == Lane::High {
+            self.high.delivered_messages += u64::from(messages);
+            self.high.delivered_bytes += body.len() as u64;
+        }
+    }
+
+    /// Counts a batch that has been acknowledged.
+    pub(crate) fn published(&mut self, lane: Lane, messages: u16, bytes: usize) {
+        let (messages, bytes) = (u64::from(messages), bytes as u64);
+        self.published_batches += 1;
+        self.published_messages += messages;
+        self.published_bytes += bytes;
+        if lane == Lane::High {
+            self.high.published_messages += messages;
+            self.high.published_bytes += bytes;
+        }
+    }
+
+    /// Counts a batch that the storage is to answer.
+    pub(crate) fn begin_append(&mut self, lane: Lane, bytes: usize) {
+        self.appends_in_flight += 1;
+        self.appends_in_flight_bytes += bytes as u64;
+        if lane == Lane::High {
+            self.high.appends_in_flight_bytes += bytes as u64;
+        }
+    }
+
+    /// Counts a batch that the storage has answered.
+    pub(crate) fn end_append(&mut self, lane: Lane, bytes: usize) {
+        self.appends_in_flight -= 1;
+        self.appends_in_flight_bytes -= bytes as u64;
+        if lane == Lane::High {
+            self.high.appends_in_flight_bytes -= bytes as u64;
+        }
     }
 
     /// Counts a gap that was told.

@@ -62,6 +62,16 @@ const COUNTERS: &[Reading] = &[
         |s| s.published_bytes,
     ),
     (
+        "airmail_published_high_messages",
+        "Messages of lane high acknowledged, retries included",
+        |s| s.high.published_messages,
+    ),
+    (
+        "airmail_published_high_bytes",
+        "Bytes of acknowledged batches of lane high",
+        |s| s.high.published_bytes,
+    ),
+    (
         "airmail_publish_duplicates",
         "Acknowledged batches that had been stored before",
         |s| s.duplicates,
@@ -78,6 +88,16 @@ const COUNTERS: &[Reading] = &[
     ("airmail_delivered_bytes", "Bytes of deliveries", |s| {
         s.delivered_bytes
     }),
+    (
+        "airmail_delivered_high_messages",
+        "Messages of lane high delivered",
+        |s| s.high.delivered_messages,
+    ),
+    (
+        "airmail_delivered_high_bytes",
+        "Bytes of deliveries of lane high",
+        |s| s.high.delivered_bytes,
+    ),
     (
         "airmail_delivery_slices",
         "Deliveries made for one subscriber alone",
@@ -175,12 +195,19 @@ const GAUGES: &[Reading] = &[
         "Bytes of publishes not yet answered",
         |s| s.appends_in_flight_bytes,
     ),
+    (
+        "airmail_appends_in_flight_high_bytes",
+        "Bytes of publishes of lane high not yet answered",
+        |s| s.high.appends_in_flight_bytes,
+    ),
 ];
 
 /// Metrics that the shell counts by itself. Cheap to share: each metric is a handle.
 pub(crate) struct Metrics {
     /// From a batch's arrival to its ack on the wire, in seconds.
     pub(crate) publish_latency: Histogram,
+    /// The same, of batches of lane high alone.
+    pub(crate) publish_high_latency: Histogram,
     /// Connections open.
     pub(crate) connections: Gauge,
     /// Connections since the node began.
@@ -207,6 +234,7 @@ impl Default for Metrics {
         Metrics {
             // 50 µs to 26 s, each twice the last.
             publish_latency: Histogram::new(exponential_buckets(0.000_05, 2.0, 20)),
+            publish_high_latency: Histogram::new(exponential_buckets(0.000_05, 2.0, 20)),
             connections: Gauge::default(),
             connections_opened: Counter::default(),
             connections_failed: Counter::default(),
@@ -239,6 +267,11 @@ impl Metrics {
             "airmail_publish_latency_seconds",
             "From a batch's arrival to its ack on the wire",
             self.publish_latency.clone(),
+        );
+        registry.register(
+            "airmail_publish_high_latency_seconds",
+            "From the arrival of a batch of lane high to its ack on the wire",
+            self.publish_high_latency.clone(),
         );
         registry.register(
             "airmail_connections",

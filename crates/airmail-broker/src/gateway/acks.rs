@@ -122,15 +122,18 @@ impl Gateway {
             Err(storage_refusals::refused(unknown, None))
         });
         if pending.in_flight {
-            self.stats.appends_in_flight -= 1;
-            self.stats.appends_in_flight_bytes -= pending.bytes as u64;
+            self.stats.end_append(pending.lane, pending.bytes);
         }
         self.hand_back(pending.ticket, result.is_ok());
         match &result {
             Ok(ack) => {
-                self.stats.published_batches += 1;
-                self.stats.published_messages += u64::from(pending.messages);
-                self.stats.published_bytes += pending.bytes as u64;
+                let Pending {
+                    lane,
+                    messages,
+                    bytes,
+                    ..
+                } = pending;
+                self.stats.published(lane, messages, bytes);
                 self.live.moved_bytes += pending.bytes;
                 self.stats.duplicates += u64::from(ack.duplicate);
             }

@@ -90,8 +90,9 @@ impl Gateway {
             Some(crate::sabotage::Bug::LateNotCharged) => DELIVERY_OVERHEAD_BYTES,
             _ => cost,
         };
-        self.sessions[session].charge(self.logs[log].id.lane, cost);
-        self.stats.delivered(&body);
+        let lane = self.logs[log].id.lane;
+        self.sessions[session].charge(lane, cost);
+        self.stats.delivered(lane, &body);
         self.given(session, body.len());
         let behind = &self.behind[key];
         let sub = &self.subs[behind.sub];

@@ -231,7 +231,7 @@ impl Gateway {
         let body = &delivery.body;
         self.sessions[session].charge(id.lane, delivery.cost());
         self.given(session, body.len());
-        self.stats.delivered(body);
+        self.stats.delivered(id.lane, body);
         self.live.moved_bytes += body.len();
         out.reply(self.sessions[session].id, Reply::Delivery(delivery));
         true

@@ -138,8 +138,7 @@ impl Gateway {
         pending.stamped = stamped;
         pending.in_flight = true;
         pending.ticket = ticket;
-        self.stats.appends_in_flight += 1;
-        self.stats.appends_in_flight_bytes += pending.bytes as u64;
+        self.stats.begin_append(id.lane, pending.bytes);
         // What the gateway stamps, no other has.
         let sole = sole || stamped != StampedBy::Client;
         let is_apart = sole && self.logs.appends_apart;
@@ -183,6 +182,7 @@ impl Gateway {
             request,
             producer: batch.producer(),
             stamped: StampedBy::Client,
+            lane: batch.log().lane,
             messages: batch.records(),
             bytes: batch.bytes().len(),
             in_flight: false,

@@ -6,9 +6,9 @@
 
 use crate::input::SessionId;
 use airmail_flow::Ticket;
-use airmail_model::ProducerEpoch;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::frame::{Ack, Refused, RequestId};
+use airmail_model::{Lane, ProducerEpoch};
 use std::collections::VecDeque;
 
 /// Giver of the stamp of a batch that went on to the tower.
@@ -29,6 +29,7 @@ pub(crate) struct Pending {
     pub(crate) request: RequestId,
     pub(crate) producer: Option<ProducerStamp>,
     pub(crate) stamped: StampedBy,
+    pub(crate) lane: Lane,
     pub(crate) messages: u16,
     pub(crate) bytes: usize,
     /// The tower has been told to append it, and its answer has not been given on.

@@ -33,6 +33,11 @@ fn the_first_publish_to_lane_high_makes_its_logs_and_reaches_who_was_there_befor
     world.run();
     assert_eq!(in_high(&world, client, 1), ["urgent"]);
     assert_eq!(world.client(client).payloads(1), ["plain"]);
+    let stats = world.node.shard().stats();
+    let high = stats.high;
+    assert_eq!((stats.published_messages, high.published_messages), (2, 1));
+    assert_eq!((stats.delivered_messages, high.delivered_messages), (2, 1));
+    assert_eq!(high.appends_in_flight_bytes, 0);
 }
 
 #[test]

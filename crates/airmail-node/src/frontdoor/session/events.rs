@@ -4,7 +4,7 @@ use super::Shared;
 use crate::frontdoor::FrontDoor;
 use crate::send_queue::{Event, Taker};
 use airmail_model::frame::{Ack, Refused, Reply, RequestId};
-use airmail_model::{Error, Mono};
+use airmail_model::{Error, Lane, Mono};
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -102,8 +102,11 @@ impl SessionEvents {
         let settled = self.shared.window.settle(batch, result)?;
         let now = *self.taken_at.get_or_insert_with(|| self.door.mono());
         let took = now.since(settled.since);
-        let latency = &self.door.metrics().publish_latency;
-        latency.observe(took.as_secs_f64());
+        let metrics = self.door.metrics();
+        metrics.publish_latency.observe(took.as_secs_f64());
+        if settled.lane == Lane::High {
+            metrics.publish_high_latency.observe(took.as_secs_f64());
+        }
         settled.answer
     }
 }

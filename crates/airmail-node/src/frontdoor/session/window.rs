@@ -120,6 +120,7 @@ pub(crate) struct Window {
 /// Result of settling a batch.
 #[derive(Debug)]
 pub(crate) struct Settled {
+    pub(crate) lane: Lane,
     /// When the batch was taken in.
     pub(crate) since: Mono,
     /// The client's request, if this was the last batch of it.
@@ -185,6 +186,7 @@ impl Window {
             self.freed.notify_waiters();
         }
         Some(Settled {
+            lane: waiting.size.lane,
             since: waiting.since,
             answer,
         })
