@@ -56,6 +56,8 @@ pub struct History {
     last: usize,
     /// Whether the logs of lane high are read, too.
     has_high: bool,
+    /// True once something was taken from a log, so that none may begin anew.
+    has_given: bool,
     /// Number of messages that are still wanted; `None` if there is no limit.
     left: Option<u64>,
     done: bool,
@@ -72,6 +74,7 @@ impl History {
             places: Arc::default(),
             last: 0,
             has_high: false,
+            has_given: false,
             left: limit,
             done: false,
         };
@@ -152,13 +155,14 @@ impl History {
         Ok(namespace_from_proto(answer.await?)?.spec.logs)
     }
 
-    /// Begins anew with the logs of both lanes, where the namespace turns out to have lane high, which is known before anything
-    /// can be given. A range of numbers is one of lane normal alone.
+    /// Begins anew with the logs of both lanes, where the namespace turns out to have lane high before anything was given. What a
+    /// node says later, over another stream, came to be after the history began, and is none of it. A range of numbers is one of
+    /// lane normal alone.
     fn begin_high(&mut self) {
         let has_numbers = matches!(self.query.since, Start::Sequence(_))
             || matches!(self.query.until, Until::Sequence(_));
         let is_needed = !self.has_high && self.logs.iter().any(LogHistory::has_high);
-        if has_numbers || !is_needed {
+        if has_numbers || self.has_given || !is_needed {
             return;
         }
         self.has_high = true;
@@ -189,6 +193,7 @@ impl History {
         if are_several {
             self.note_places(log);
         }
+        self.has_given = true;
         let arrived = self.logs.get_mut(log)?.take()?;
         match self.unexpired(arrived)? {
             Item::Message(message) if are_several => {

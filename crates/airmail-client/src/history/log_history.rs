@@ -13,7 +13,9 @@ use airmail_model::frame::{Delivery, Reply, Start, Until, Wanted};
 use airmail_model::position::LogPosition;
 use airmail_model::selector::Selector;
 use airmail_model::verdict::{ClockBound, ClockReading};
-use airmail_model::{AppendTime, Error, ErrorCode, Incarnation, Lane, MapEpoch, Mono, Sequence};
+use airmail_model::{
+    AppendTime, Error, ErrorCode, Incarnation, Lane, LogId, MapEpoch, Mono, Sequence,
+};
 use airmail_proto::error::error_from_status;
 use airmail_proto::message::{lane_to_proto, log_from_proto};
 use airmail_proto::subscribe::{
@@ -69,6 +71,8 @@ pub(super) struct LogHistory {
     covered: Option<LogPosition>,
     taken: Option<LogPosition>,
     stream: Option<(Node, Streaming<v1::HistoryResponse>)>,
+    /// Whether the node has said something over the stream.
+    has_heard: bool,
     /// When the stream was asked for.
     asked: Mono,
     /// The clock of the stream's node, in microseconds.
@@ -103,6 +107,7 @@ impl LogHistory {
             covered: None,
             taken: None,
             stream: None,
+            has_heard: false,
             asked: Mono(0),
             node_clock: ClockBound::default(),
             ready: VecDeque::new(),
@@ -183,9 +188,9 @@ impl LogHistory {
                 self.apply(response)
             }
             Ok(None) => {
-                self.done = true;
-                self.stream = None;
-                Ok(())
+                let node = node.clone();
+                self.stream_ended()
+                    .inspect_err(|error| self.shared.nodes.failed(&node, error))
             }
             Err(status) => {
                 let error = error_from_status(&status);
@@ -194,6 +199,20 @@ impl LogHistory {
                 Err(error)
             }
         }
+    }
+
+    /// Takes the end of a stream for that of the history. A node says where each history begins, so one of lane high of which
+    /// nothing was said is none: that node has not heard of the lane yet, of which another has told.
+    fn stream_ended(&mut self) -> Result<(), Error> {
+        if self.lane == Lane::High && !self.has_heard {
+            return Err(Error::new(ErrorCode::Unavailable)
+                .field("lane")
+                .value(Lane::High)
+                .limit("a lane that the node knows of"));
+        }
+        self.done = true;
+        self.stream = None;
+        Ok(())
     }
 
     async fn request(&mut self, limit: Option<u64>) -> Result<(), Error> {
@@ -219,6 +238,7 @@ impl LogHistory {
             log,
             lane: Some(lane_to_proto(self.lane).into()),
         };
+        self.has_heard = false;
         self.asked = self.shared.mono();
         self.node_clock = ClockBound::default();
         let answer = node.clone().history(request);
@@ -238,6 +258,7 @@ impl LogHistory {
 
     fn apply(&mut self, response: v1::HistoryResponse) -> Result<(), Error> {
         use v1::history_response::Kind;
+        self.has_heard = true;
         match response.kind {
             Some(Kind::Begin(at)) => {
                 let log = log_of(&at)?;
@@ -263,7 +284,7 @@ impl LogHistory {
                     ..
                 } = gap_from_proto(&gap)?
                 {
-                    self.resume_from(last.plus(1));
+                    self.resume_from(log, last.plus(1));
                     let gap = Gap {
                         log,
                         first: previous.plus(1),
@@ -329,17 +350,19 @@ impl LogHistory {
             let received = Received::new(named, &record, payload, sequence, appended, log);
             self.ready.push_back((Item::Message(received), clock));
         }
-        self.resume_from(last.plus(1));
+        self.resume_from(log.id, last.plus(1));
         Ok(())
     }
 
-    /// Sets where to go on if the connection is lost.
-    fn resume_from(&mut self, next: Sequence) {
-        self.covered = self.log.map(|log| log.place(next));
-        self.since = match self.log {
-            Some(log) => Start::Position(log.position(next)),
-            None => Start::Sequence(next),
+    /// Sets where to go on in a log if the connection is lost.
+    fn resume_from(&mut self, log: LogId, next: Sequence) {
+        let Some(log) = self.log.filter(|begun| begun.id == log) else {
+            // Input: a gap in a log that it has not begun in, whose life is not known. It is told once more if the connection is lost
+            // now; a number alone would be one of lane normal, and of the latest log.
+            return;
         };
+        self.covered = Some(log.place(next));
+        self.since = Start::Position(log.position(next));
     }
 }
 

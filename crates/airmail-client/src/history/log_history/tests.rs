@@ -9,6 +9,7 @@ use airmail_model::frame::{Channel, Delivered, GapReason, Generation, Subscripti
 use airmail_model::{Lane, LogId, LogIndex, NamespaceId, Position};
 use airmail_proto::subscribe::{delivery_to_proto, gap_to_proto, place_to_proto};
 use airmail_proto::v1::history_response::Kind;
+use futures::FutureExt as _;
 
 const LIFE: Incarnation = Incarnation(7);
 const CHANNEL: Channel = Channel::Detached(SubscriptionId(0), Generation(0));
@@ -68,6 +69,19 @@ fn delivered(history: &mut History, index: u16, (first, appended): (u64, i64), t
         matches: None,
     });
     told(history, index, Kind::Delivery(delivery));
+}
+
+/// The same of a namespace that has lane high.
+fn begins_beside_high(history: &mut History, index: u16, next: u64) {
+    let at = place_to_proto(place(index, next), MapEpoch(1));
+    let has_high = true;
+    told(history, index, Kind::Begin(v1::At { has_high, ..at }));
+}
+
+/// Item that the history gives next, which is known.
+fn next(history: &mut History) -> Option<Item> {
+    let next = history.next().now_or_never();
+    next.expect("no node is asked").expect("no error")
 }
 
 fn ended(history: &mut History) {
@@ -193,4 +207,75 @@ fn a_log_goes_on_where_it_was_and_its_history_may_go_over_several() {
     };
     assert_eq!(shown(&items), ["0:1 a", "1:1 c", "5:1 b"]);
     assert_eq!(places(&last.position()), [(1, 2), (5, 2)]);
+}
+
+#[test]
+fn a_history_that_has_given_something_goes_on_where_it_is_though_it_hears_of_lane_high() {
+    let mut history = history(1, Some(4));
+    begins(&mut history, 0, 1);
+    delivered(&mut history, 0, (1, 10), &["a", "b"]);
+    let mut items = Vec::from_iter(next(&mut history));
+    // The stream is lost, and another one goes on.
+    begins_beside_high(&mut history, 0, 3);
+    delivered(&mut history, 0, (3, 20), &["c", "d"]);
+    ended(&mut history);
+    items.extend(given(&mut history));
+    assert_eq!(shown(&items), ["0:1 a", "0:2 b", "0:3 c", "0:4 d"]);
+    assert_eq!(history.left, Some(0), "each is counted once");
+    let Some(Item::Message(last)) = items.last() else {
+        panic!("a message is last");
+    };
+    assert_eq!(places(&last.position()), [(0, 5)]);
+}
+
+#[test]
+fn a_history_that_has_given_nothing_begins_anew_with_both_lanes() {
+    let mut history = history(2, None);
+    begins(&mut history, 0, 1);
+    delivered(&mut history, 0, (1, 10), &["a"]);
+    begins_beside_high(&mut history, 1, 1);
+    history.settle();
+    let lanes: Vec<_> = history.logs.iter().map(|log| log.lane).collect();
+    let [normal, high] = Lane::ALL;
+    assert_eq!(lanes, [normal, high, normal, high]);
+    assert!(history.logs.iter().all(|log| log.ready.is_empty()));
+}
+
+#[test]
+fn an_end_of_lane_high_of_which_a_node_has_said_nothing_is_an_error_to_wait_for() {
+    let mut history = history(1, None);
+    history.begin(Lane::ALL.map(|lane| (Some(0), lane)));
+    let [normal, high] = &mut history.logs[..] else {
+        panic!("a log of each lane");
+    };
+    normal.stream_ended().expect("the end");
+    assert!(normal.is_known());
+    let error = high.stream_ended().expect_err("no end");
+    assert!(error.code().waited_for(), "{error}");
+    assert_eq!((error.field_name(), error.found()), ("lane", "high"));
+    assert!(!high.is_known());
+    begins(&mut history, 1, 1);
+    history.logs[1].stream_ended().expect("the end");
+    assert!(history.logs[1].is_known());
+}
+
+#[test]
+fn a_gap_in_a_log_that_it_has_not_begun_in_does_not_change_where_it_goes_on() {
+    let mut history = history(1, None);
+    let previous = (Sequence(6), Sequence(8));
+    let gap = |index| {
+        let reason = GapReason::Retention;
+        Kind::Gap(gap_to_proto(CHANNEL, log(index), previous, reason))
+    };
+    told(&mut history, 0, gap(0));
+    assert!(matches!(history.logs[0].since, Start::Earliest));
+    begins(&mut history, 0, 9);
+    told(&mut history, 0, gap(5));
+    assert!(matches!(history.logs[0].since, Start::Earliest));
+    delivered(&mut history, 0, (9, 10), &["a"]);
+    told(&mut history, 0, gap(5));
+    let Start::Position(since) = &history.logs[0].since else {
+        panic!("it has a position");
+    };
+    assert_eq!(places(since), [(0, 10)]);
 }
