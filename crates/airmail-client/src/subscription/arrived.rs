@@ -32,6 +32,8 @@ pub(super) struct Arrived {
     come: u64,
     /// Number of barriers that have gone.
     gone: u64,
+    /// Number of bytes of all that waits.
+    bytes: usize,
     turns: LaneTurns,
     /// True from the first event of lane high on.
     has_high: bool,
@@ -45,6 +47,7 @@ impl Arrived {
     }
 
     pub(super) fn push(&mut self, arrival: Arrival) {
+        self.bytes += bytes_of(&arrival.1);
         match lane_of(&arrival.1) {
             Some(Lane::High) => {
                 self.has_high = true;
@@ -60,6 +63,12 @@ impl Arrived {
 
     /// Takes what is handed over next.
     pub(super) fn pop(&mut self) -> Option<Arrival> {
+        let arrival = self.pop_by_turns()?;
+        self.bytes -= bytes_of(&arrival.1);
+        Some(arrival)
+    }
+
+    fn pop_by_turns(&mut self) -> Option<Arrival> {
         match self.turns.next(self.first()) {
             Some(Lane::Normal) => self.main.pop_front(),
             Some(Lane::High) => self.high.pop_front().map(|(_, arrival)| arrival),
@@ -71,9 +80,14 @@ impl Arrived {
         }
     }
 
-    /// Tells whether it is worth a look at what arrives: something of lane high may overtake what goes next.
-    pub(super) fn may_be_overtaken(&self) -> bool {
-        self.has_high && self.has_room() && self.turns.peek(self.first()) == Some(Lane::Normal)
+    /// Tells whether it is worth a look at what arrives: something of lane high may overtake what goes next. Not so where as
+    /// much waits as a stream's credit allows, since each new stream has credit of its own, which it may use up though nothing of
+    /// the last one was taken.
+    pub(super) fn may_be_overtaken(&self, credit_bytes: usize) -> bool {
+        self.has_high
+            && self.has_room()
+            && self.bytes < credit_bytes
+            && self.turns.peek(self.first()) == Some(Lane::Normal)
     }
 
     /// Tells whether more replies are to be applied before the user takes what there is.
@@ -88,8 +102,18 @@ impl Arrived {
 
     /// Lists all, so that those of a lane are in order.
     pub(super) fn by_lane(&self) -> impl DoubleEndedIterator<Item = &Arrival> {
-        let high = self.high.iter().map(|(_, arrival)| arrival);
-        self.main.iter().chain(high)
+        let [normal, high] = Lane::ALL.map(|lane| self.of_lane(lane));
+        normal.chain(high)
+    }
+
+    /// Lists those of a lane in order; of lane normal with the barriers among them.
+    pub(super) fn of_lane(&self, lane: Lane) -> impl DoubleEndedIterator<Item = &Arrival> {
+        let (main, high) = match lane {
+            Lane::Normal => (Some(&self.main), None),
+            Lane::High => (None, Some(&self.high)),
+        };
+        let high = high.into_iter().flatten().map(|(_, arrival)| arrival);
+        main.into_iter().flatten().chain(high)
     }
 
     /// Lists all, so that those of a lane are in order, and each barrier is behind what goes before it.

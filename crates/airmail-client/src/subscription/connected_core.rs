@@ -7,7 +7,9 @@
 use super::arrived::Arrived;
 use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
 use crate::context::ClientContext;
-use crate::core::{Attempts, Backoff, Patience, Subscriber, SubscriberOutput};
+use crate::core::{
+    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
+};
 use crate::named_topic::NamedTopic;
 use crate::received::BatchCursor;
 use airmail_model::frame::{Reply, Welcome};
@@ -37,6 +39,10 @@ pub(super) struct ConnectedCore {
     /// Protocol version that the node speaks.
     pub(super) protocol: u32,
     pub(super) events: Arrived,
+    /// True once nothing comes any more but what has arrived.
+    pub(super) ended: bool,
+    /// Error that ended it, to be told behind what has arrived.
+    failed: Option<Error>,
     stream: SubscribeStream,
     attempts: Attempts,
     /// Error that ended the last stream, until another has given a reply.
@@ -61,6 +67,8 @@ impl ConnectedCore {
             epoch: MapEpoch(0),
             protocol: 0,
             events: Arrived::default(),
+            ended: false,
+            failed: None,
             stream: SubscribeStream::Closed(Mono(0)),
             attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
             lost: None,
@@ -103,6 +111,31 @@ impl ConnectedCore {
         }
     }
 
+    /// Tells whether it is worth a look at what arrives before [`ConnectedCore::next_arrived`]: it may overtake what goes next.
+    pub(super) fn wants_look(&self) -> bool {
+        let credit = self.shared.subscriber.credit_bytes as usize;
+        !self.ended && self.events.may_be_overtaken(credit)
+    }
+
+    /// Takes what is handed over next, after that look. An error that was found by it is told when all has been handed over
+    /// ([`ConnectedCore::has_ended`]).
+    pub(super) fn next_arrived(
+        &mut self,
+        looked: Option<Result<(), Error>>,
+    ) -> Option<(SubscriptionKey, Event)> {
+        if let Some(Err(error)) = looked {
+            self.ended = true;
+            self.failed = Some(error);
+        }
+        self.events.pop()
+    }
+
+    /// Tells whether there is nothing more, now or later, where nothing is left of what has arrived; or the error that ended
+    /// it, once.
+    pub(super) fn has_ended(&mut self) -> Result<bool, Error> {
+        self.failed.take().map_or(Ok(self.ended), Err)
+    }
+
     /// Waits for one event of the stream, and applies it together with those that have come by
     /// then. `named` knows the topics of the subscriptions. An error ends them all.
     ///
@@ -127,7 +160,7 @@ impl ConnectedCore {
                 () = self.shared.sleep_until(wake) => return Ok(Step::Applied),
             },
         };
-        match event {
+        let step = match event {
             SubscribeEvent::Opened(welcome) => self.opened(welcome).map(Step::Opened),
             SubscribeEvent::Reply(reply) => self.replied(reply),
             SubscribeEvent::Moved => {
@@ -135,7 +168,8 @@ impl ConnectedCore {
                 Ok(Step::Disconnected)
             }
             SubscribeEvent::Lost(error) => self.lost(error),
-        }
+        };
+        step.inspect_err(|_| self.ended = true)
     }
 
     /// Applies a reply, and those that have arrived behind it.

@@ -71,9 +71,6 @@ pub(super) struct SubscriptionDriver {
     /// Cost of the batches that were given as a whole. They count as consumed when the user asks
     /// for more.
     given: u32,
-    ended: bool,
-    /// Error that ended it, to be told behind what has arrived.
-    failed: Option<Error>,
 }
 
 impl SubscriptionDriver {
@@ -94,8 +91,6 @@ impl SubscriptionDriver {
             expired: VecDeque::new(),
             reading: None,
             given: 0,
-            ended: false,
-            failed: None,
         }
     }
 
@@ -104,12 +99,12 @@ impl SubscriptionDriver {
         let begun = self.connected.begin_opening();
         let all = self.connected.shared.call_timeout;
         let opened = tokio::time::timeout(all, self.wait_for_all()).await;
-        self.ended |= opened.is_err();
+        self.connected.ended |= opened.is_err();
         self.connected.end_opening(begun, opened)
     }
 
     async fn wait_for_all(&mut self) -> Result<(), Error> {
-        while self.connecting > 0 && !self.ended {
+        while self.connecting > 0 && !self.connected.ended {
             self.advance().await?;
             self.apply_statuses()?;
         }
@@ -232,26 +227,18 @@ impl SubscriptionDriver {
                     Event::Status(state) => self.apply_status(key, state)?,
                 }
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            if self.ended {
+            if self.connected.has_ended()? {
                 return Ok(Available::Ended);
             }
             self.advance().await?;
         }
     }
 
-    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken. An error that
-    /// is found by that is told when all has been handed over.
+    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken.
     fn next_arrived(&mut self) -> Option<(SubscriptionKey, Event)> {
-        if !self.ended
-            && self.connected.events.may_be_overtaken()
-            && let Some(Err(error)) = self.advance().now_or_never()
-        {
-            self.failed = Some(error);
-        }
-        self.connected.events.pop()
+        let wants_look = self.connected.wants_look();
+        let looked = wants_look.then(|| self.advance().now_or_never());
+        self.connected.next_arrived(looked.flatten())
     }
 
     /// Gives the position from which a topic goes on after its last message that was given. `None`
@@ -309,9 +296,9 @@ impl SubscriptionDriver {
             },
             // Nobody asks for changes of these.
             State::Changed { .. } | State::Unchanged(_) => {}
-            State::Complete { .. } | State::Removed => self.ended = true,
+            State::Complete { .. } | State::Removed => self.connected.ended = true,
             State::Failed(error) => {
-                self.ended = true;
+                self.connected.ended = true;
                 return Err(error);
             }
         }
@@ -331,7 +318,7 @@ impl SubscriptionDriver {
         let subject = &self.subject;
         let named = |index: u32| subject.named(index as usize);
         let step = self.connected.advance(named).await;
-        match step.inspect_err(|_| self.ended = true)? {
+        match step? {
             Step::Opened(map) if self.keys.is_empty() => {
                 let specs = self.subject.specs(&map, &self.choices)?;
                 let core = &mut self.connected.core;

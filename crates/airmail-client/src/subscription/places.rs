@@ -72,13 +72,15 @@ pub(super) fn first_place(
     key: SubscriptionKey,
     lane: Lane,
 ) -> Option<LogPosition> {
-    let mut places = events.by_lane().filter_map(|(owner, event)| match event {
-        // Of a batch that is given once for all, anybody's key may be the event's.
-        Event::Messages(_) => place_before(event, key),
-        _ if *owner == key => place_before(event, key),
-        _ => None,
-    });
-    places.find(|at| at.log.lane == lane)
+    let mut places = events
+        .of_lane(lane)
+        .filter_map(|(owner, event)| match event {
+            // Of a batch that is given once for all, anybody's key may be the event's.
+            Event::Messages(_) => place_before(event, key),
+            _ if *owner == key => place_before(event, key),
+            _ => None,
+        });
+    places.next()
 }
 
 /// Finds where a subscription goes on in each lane, after what its user was given: where its next message is, in the batch that

@@ -73,6 +73,10 @@ impl SetRequest {
     /// `connect_timeout`.
     pub async fn open(self) -> Result<SubscriptionSet, Error> {
         let namespace = Arc::clone(&self.namespace);
+        let nameless = NamedTopic {
+            namespace: Arc::clone(&namespace),
+            topic: "".into(),
+        };
         let kind = Subscriber::matching;
         let mut set = SubscriptionSet {
             connected: ConnectedCore::new(self.shared, self.namespace, kind),
@@ -82,11 +86,10 @@ impl SetRequest {
             last: 0,
             by_index: Vec::new(),
             names: TopicNames::new(namespace),
+            nameless,
             items: VecDeque::new(),
             reading: None,
             given: 0,
-            ended: false,
-            failed: None,
         };
         let begun = set.connected.begin_opening();
         let all = set.connected.shared.call_timeout;
@@ -136,14 +139,13 @@ pub struct SubscriptionSet {
     /// Members by the numbers of their subscriptions.
     by_index: Members,
     names: TopicNames,
+    /// Name of the topic of members that select many: the empty one.
+    nameless: NamedTopic,
     /// Items that are to be given before what comes next.
     items: VecDeque<SetItem>,
     reading: Option<BatchCursor>,
     /// Cost of the batches that were given as a whole.
     given: u32,
-    ended: bool,
-    /// Error that ended it, to be told behind what has arrived.
-    failed: Option<Error>,
 }
 
 impl SubscriptionSet {
@@ -304,26 +306,18 @@ impl SubscriptionSet {
                     return Ok(true);
                 }
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            if self.ended {
+            if self.connected.has_ended()? {
                 return Ok(false);
             }
             self.advance().await?;
         }
     }
 
-    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken. An error that
-    /// is found by that is told when all has been handed over.
+    /// Takes what is handed over next, after a look at what has arrived meanwhile, by which it may be overtaken.
     fn next_arrived(&mut self) -> Option<(SubscriptionKey, Event)> {
-        if !self.ended
-            && self.connected.events.may_be_overtaken()
-            && let Some(Err(error)) = self.advance().now_or_never()
-        {
-            self.failed = Some(error);
-        }
-        self.connected.events.pop()
+        let wants_look = self.connected.wants_look();
+        let looked = wants_look.then(|| self.advance().now_or_never());
+        self.connected.next_arrived(looked.flatten())
     }
 
     /// Applies an event; tells whether there is something at hand now.
@@ -418,18 +412,15 @@ impl SubscriptionSet {
 
     async fn advance(&mut self) -> Result<(), Error> {
         let (members, by_index) = (&self.members, &self.by_index);
-        let nameless = NamedTopic {
-            namespace: Arc::clone(&self.connected.namespace),
-            topic: "".into(),
-        };
+        let nameless = &self.nameless;
         let named = |index: u32| {
             let (_, member) = (*by_index.get(index as usize)?)?;
-            Some(members.get(&member)?.named().unwrap_or(&nameless))
+            Some(members.get(&member)?.named().unwrap_or(nameless))
         };
         let step = self.connected.advance(named).await;
-        if let Step::Opened(map) = step.inspect_err(|_| self.ended = true)? {
+        if let Step::Opened(map) = step? {
             if self.connected.protocol < Hello::PROTOCOL_MATCHES {
-                self.ended = true;
+                self.connected.ended = true;
                 let spoken = format!("protocol version {}", self.connected.protocol);
                 return Err(Error::unimplemented("matches")
                     .value(spoken)

@@ -15,6 +15,8 @@ const LIFE: Incarnation = Incarnation(7);
 const NAMESPACE: NamespaceId = NamespaceId(1);
 const NORMAL: Option<Lane> = Some(Lane::Normal);
 const HIGH: Option<Lane> = Some(Lane::High);
+/// More than all that is here has.
+const CREDIT: usize = 1 << 20;
 
 fn log(lane: Lane) -> LogId {
     LogId {
@@ -190,14 +192,53 @@ fn more_is_applied_once_there_is_lane_high_and_only_where_it_may_overtake() {
     let (_, key) = subscribed();
     let mut arrived = Arrived::default();
     arrived.extend((0..64).map(|number| (key, gap(Lane::Normal, number))));
-    assert!(!arrived.has_room() && !arrived.may_be_overtaken());
+    assert!(!arrived.has_room() && !arrived.may_be_overtaken(CREDIT));
     arrived.push((key, gap(Lane::High, 1)));
     assert!(
-        arrived.has_room() && !arrived.may_be_overtaken(),
+        arrived.has_room() && !arrived.may_be_overtaken(CREDIT),
         "it goes next"
     );
     arrived.pop();
-    assert!(arrived.may_be_overtaken());
+    assert!(arrived.may_be_overtaken(CREDIT));
     arrived.extend((64..1024).map(|number| (key, gap(Lane::Normal, number))));
-    assert!(!arrived.has_room() && !arrived.may_be_overtaken());
+    assert!(!arrived.has_room() && !arrived.may_be_overtaken(CREDIT));
+}
+
+#[test]
+fn nothing_is_looked_for_where_as_much_waits_as_a_streams_credit_allows() {
+    let (mut core, key) = subscribed();
+    let mut arrived = Arrived::default();
+    arrived.push((key, gap(Lane::High, 1)));
+    arrived.pop();
+    assert_eq!(arrived.bytes, 0);
+    let batches = [5, 7, 9].map(|first| {
+        deliver(&mut core, &mut arrived, Lane::Normal, first);
+        arrived.bytes
+    });
+    let [one, two, credit] = batches;
+    assert!(0 < one && one < two && two < credit);
+    assert!(!arrived.may_be_overtaken(credit));
+    assert!(arrived.may_be_overtaken(credit + 1));
+    arrived.pop();
+    assert!(arrived.may_be_overtaken(credit), "one was taken");
+    while arrived.pop().is_some() {}
+    assert_eq!(arrived.bytes, 0);
+}
+
+#[test]
+fn of_a_lane_nothing_of_the_other_is_listed() {
+    let (_, key) = subscribed();
+    let both = live(&[(Lane::Normal, 5), (Lane::High, 20)]);
+    let mut arrived = Arrived::default();
+    arrived.push((key, Event::Status(both)));
+    for lane in [Lane::Normal, Lane::High, Lane::Normal] {
+        arrived.push((key, gap(lane, 1)));
+    }
+    let lanes = |lane| {
+        let listed = arrived.of_lane(lane).map(|(_, event)| lane_of(event));
+        listed.collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(Lane::Normal), [None, NORMAL, NORMAL]);
+    assert_eq!(lanes(Lane::High), [HIGH]);
+    assert_eq!(arrived.by_lane().count(), 4);
 }
