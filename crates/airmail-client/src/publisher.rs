@@ -135,8 +135,9 @@ impl Publisher {
         WaitToSubmit::new(&self.accumulator, &self.namespace, submission)
     }
 
-    /// Hands several messages over, in their order within each lane, with one ack future for all. Where some are of
-    /// the other lane, it waits for its turn in both.
+    /// Hands several messages over, in their order within each lane, with one ack future for all. Where there are messages of
+    /// both lanes, it waits for its turn in lane normal, and then for that in lane high: its own messages of lane high wait with
+    /// those of lane normal, others of lane high do not.
     ///
     /// # Errors
     /// Those of [`Publisher::send`].

@@ -9,13 +9,14 @@
 //! *stalled*: the accumulator holds it and appends it as soon as it can. Later senders wait behind
 //! it ([`waiters`]), each with its messages in its own hands, and are admitted one by one in the
 //! order in which they came. Each lane has such a line of its own ([`line`]), so that a sender of lane high
-//! does not wait behind those of lane normal; one with messages of both lanes stands in both.
+//! does not wait behind those of lane normal; one with messages of both lanes comes to that of lane high when
+//! it is its turn in the other.
 //!
 //! The clock is read for the first message of each batch, every 64 messages, and whenever the
 //! stream or the task comes. So expiry is exact, and a message's own time may be a few messages
 //! old.
 //!
-//! Invariants: nobody is admitted before a sender of the same lane that came earlier; while nothing is
+//! Invariants: nobody is admitted before a sender that came to a line earlier; while nothing is
 //! stalled in a line, its first waiter has been woken. No lock is held while others are woken.
 
 mod line;
@@ -155,7 +156,7 @@ impl Accumulator {
             };
             let (page, number) = state.completions.add();
             if let Some(error) = refused {
-                state.completions.fail(ticket, 1, &error);
+                state.completions.fail(&[ticket], &error);
             }
             Some(Ok(AckFuture { page, number }))
         })

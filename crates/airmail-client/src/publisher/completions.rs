@@ -117,9 +117,12 @@ impl Completions {
         self.drop_settled();
     }
 
-    /// Completes `count` messages from `first` on, which failed before they reached the producer.
-    pub(super) fn fail(&mut self, first: Ticket, count: u64, error: &Error) {
-        self.complete(first.0, count, &Err(error.clone()));
+    /// Completes messages that failed before they reached the producer.
+    pub(super) fn fail(&mut self, tickets: &[Ticket], error: &Error) {
+        let failed = Err(error.clone());
+        for (first, count) in runs(tickets) {
+            self.complete(first, count, &failed);
+        }
         self.drop_settled();
     }
 
@@ -133,9 +136,8 @@ impl Completions {
             duplicate: ack.duplicate,
             exact: ack.exact,
         });
-        for run in settled.tickets.chunk_by(|a, b| a.0 + 1 == b.0) {
-            let count = run.len() as u64;
-            self.complete(run[0].0, count, &published.map_err(Error::clone));
+        for (first, count) in runs(&settled.tickets) {
+            self.complete(first, count, &published.map_err(Error::clone));
             if let Ok(published) = &mut published {
                 published.sequence = published.sequence.plus(count);
             }
@@ -214,6 +216,12 @@ impl Completions {
         }
         self.flushes.clear();
     }
+}
+
+/// Divides tickets into runs of consecutive ones: the first number of each, and how many they are.
+fn runs(tickets: &[Ticket]) -> impl Iterator<Item = (u64, u64)> {
+    let runs = tickets.chunk_by(|a, b| a.0 + 1 == b.0);
+    runs.map(|run| (run[0].0, run.len() as u64))
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! The queue of senders of a lane that wait until the accumulator admits them.
 //!
-//! A sender with messages of both lanes waits in the queues of both, and is admitted when it is first in each. It
-//! takes both places under one lock, so of two such senders one is before the other in both queues.
+//! A sender with messages of both lanes is admitted when it is first in the queues of both. It waits in that of lane normal
+//! alone until it is its turn there, and keeps that turn while it waits in the other. So whoever is in the queue of lane high
+//! waits for lane high alone, and of two such senders, which come by the queue of lane normal, neither waits for the other
+//! in both.
 //!
 //! A waiting sender keeps its messages until it is admitted. So one that stops waiting has handed
 //! over nothing, and its turn goes to the next.
 
-use super::line::Stalled;
-use super::{Accumulator, State, Ticket};
+use super::line::{Stalled, Ticketed};
+use super::{Accumulator, State};
 use crate::publisher::ack_future::{AckFuture, SummaryFuture};
 use crate::publisher::client_ended::ClientEnded;
 use crate::publisher::completions::Completions;
@@ -41,7 +43,7 @@ impl Waiters {
 
     /// Tells whether the sender with this number is next, or one without a number because nobody
     /// waits.
-    fn is_turn_of(&self, sender: Option<u64>) -> bool {
+    pub(super) fn is_turn_of(&self, sender: Option<u64>) -> bool {
         let first = self.queue.front().map(|(number, _)| *number);
         first.is_none() || first == sender
     }
@@ -108,11 +110,13 @@ pub(in crate::publisher) struct WaitToSubmit<'a, S> {
     accumulator: &'a Accumulator,
     namespace: &'a Arc<str>,
     submission: Option<S>,
+    /// Whether it has messages of each lane, and so stands in its line.
+    stands_in: [bool; Lane::ALL.len()],
     /// The sender's number in each lane's queue while it waits there.
     sender: [Option<u64>; Lane::ALL.len()],
 }
 
-impl<'a, S> WaitToSubmit<'a, S> {
+impl<'a, S: Submission> WaitToSubmit<'a, S> {
     pub(in crate::publisher) fn new(
         accumulator: &'a Accumulator,
         namespace: &'a Arc<str>,
@@ -121,6 +125,7 @@ impl<'a, S> WaitToSubmit<'a, S> {
         WaitToSubmit {
             accumulator,
             namespace,
+            stands_in: Lane::ALL.map(|lane| submission.has(lane)),
             submission: Some(submission),
             sender: [None; Lane::ALL.len()],
         }
@@ -135,18 +140,15 @@ impl<S: Submission> Future for WaitToSubmit<'_, S> {
             accumulator,
             namespace,
             submission,
+            stands_in,
             sender,
         } = self.get_mut();
+        let stands_in = *stands_in;
         let polled = accumulator.with(|state| {
             if state.closed {
                 return Poll::Ready(Err(ClientEnded::Closed));
             }
-            let Some(waiting) = submission else {
-                // Polled again after it was done.
-                return Poll::Ready(Err(ClientEnded::Closed));
-            };
-            if !state.is_turn_of(waiting, *sender) {
-                state.wait(waiting, sender, context.waker());
+            if submission.is_some() && state.waits(stands_in, sender, context.waker()) {
                 return Poll::Pending;
             }
             for (line, sender) in state.lines.iter_mut().zip(sender) {
@@ -156,8 +158,10 @@ impl<S: Submission> Future for WaitToSubmit<'_, S> {
             }
             match submission.take() {
                 Some(submission) => {
-                    Poll::Ready(Ok(state.stall(accumulator, namespace, submission)))
+                    let stalled = state.stall(accumulator, namespace, submission, stands_in);
+                    Poll::Ready(Ok(stalled))
                 }
+                // Polled again after it was done.
                 None => Poll::Ready(Err(ClientEnded::Closed)),
             }
         });
@@ -186,32 +190,27 @@ impl<S> Drop for WaitToSubmit<'_, S> {
 }
 
 impl State {
-    /// Tells whether a sender with these numbers is next in the line of each lane that it has messages of.
-    fn is_turn_of(
+    /// Lets a sender wait in the lines that it stands in, lane normal's first, up to one where it is not its turn. Returns false,
+    /// and nothing is changed, where it is its turn in all.
+    fn waits(
         &mut self,
-        submission: &impl Submission,
-        sender: [Option<u64>; Lane::ALL.len()],
-    ) -> bool {
-        Lane::ALL.into_iter().all(|lane| {
-            let line = self.line(lane);
-            let is_turn = line.stalled.is_none() && line.waiters.is_turn_of(sender[lane as usize]);
-            is_turn || !submission.has(lane)
-        })
-    }
-
-    /// Lets a sender wait in the line of each lane that it has messages of.
-    fn wait(
-        &mut self,
-        submission: &impl Submission,
+        stands_in: [bool; Lane::ALL.len()],
         sender: &mut [Option<u64>; Lane::ALL.len()],
         waker: &Waker,
-    ) {
-        for lane in Lane::ALL {
-            if submission.has(lane) {
-                let line = self.line(lane);
-                line.waiters.wait(&mut sender[lane as usize], waker);
+    ) -> bool {
+        let stands_in = |lane: &Lane| stands_in[*lane as usize];
+        for lane in Lane::ALL.into_iter().filter(stands_in) {
+            if self.line(lane).is_turn_of(sender[lane as usize]) {
+                continue;
             }
+            let up_to_it = Lane::ALL.into_iter().take(1 + lane as usize);
+            for lane in up_to_it.filter(stands_in) {
+                let waiters = &mut self.line(lane).waiters;
+                waiters.wait(&mut sender[lane as usize], waker);
+            }
+            return true;
         }
+        false
     }
 
     /// Holds a submission until the producer has taken all of it.
@@ -220,17 +219,14 @@ impl State {
         accumulator: &Accumulator,
         namespace: &Arc<str>,
         submission: S,
+        stands_in: [bool; Lane::ALL.len()],
     ) -> S::Future {
         let first = self.completions.next_ticket();
-        let stands_in = Lane::ALL.map(|lane| submission.has(lane));
         let (messages, ack) = submission.register(&mut self.completions);
         // The namespace may have to be resolved, or the submission given up in time.
         self.stream.wake_task = true;
         let since = self.read_clock(&accumulator.shared).mono;
-        let mut of_lanes = [VecDeque::new(), VecDeque::new()];
-        for (message, ticket) in messages.into_iter().zip(first.0..) {
-            of_lanes[message.lane as usize].push_back((Ticket(ticket), message));
-        }
+        let of_lanes = Ticketed::by_lane(first, messages, stands_in);
         let lines = self.lines.iter_mut().zip(of_lanes).zip(stands_in);
         for ((line, messages), _) in lines.filter(|(_, stands)| *stands) {
             line.stalled = Some(Stalled {

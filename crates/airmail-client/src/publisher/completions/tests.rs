@@ -88,7 +88,7 @@ fn a_group_counts_what_was_stored_and_what_failed_and_names_the_first_reason() {
     let after = completions.add();
     let context = Context::from_waker(Waker::noop());
     completions.settle(&stored(&[0, 1, 2], 1));
-    completions.fail(Ticket(3), 1, &Error::new(ErrorCode::MessageTooLarge));
+    completions.fail(&[Ticket(3)], &Error::new(ErrorCode::MessageTooLarge));
     assert!(group.poll(&context).is_pending());
     completions.settle(&stored(&[4, 5, 6], 4));
     let Poll::Ready(Ok(summary)) = group.poll(&context) else {

@@ -59,26 +59,60 @@ fn a_sender_of_lane_high_does_not_wait_behind_those_of_lane_normal() {
 }
 
 #[test]
-fn who_has_messages_of_both_lanes_waits_in_both_and_holds_its_place() {
+fn a_sender_of_lane_high_does_not_wait_behind_one_with_messages_of_both_that_waits_for_lane_normal()
+{
     let mut harness = full_of_lane_normal();
     let namespace: Arc<str> = "".into();
     {
-        let wait = |lane| WaitToSubmit::new(&harness.accumulator, &namespace, message(lane));
-        let mut stalled = wait(Normal);
+        let mut stalled = WaitToSubmit::new(&harness.accumulator, &namespace, message(Normal));
         assert!(is_admitted(&mut stalled));
         let both = vec![message(High), message(Normal), message(High)];
         let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
         assert!(!is_admitted(&mut both), "lane normal is stalled");
-        let mut later = wait(High);
-        assert!(!is_admitted(&mut later), "order holds within lane high");
-        drop(both);
-        assert!(is_admitted(&mut later), "who leaves makes way in both");
+        assert!(append(&harness, High));
+        let mut high = WaitToSubmit::new(&harness.accumulator, &namespace, message(High));
+        assert!(is_admitted(&mut high));
     }
     assert!(harness.sends());
     answer_up_to(&mut harness, 1);
     let both = vec![message(High), message(Normal)];
     let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
     assert!(is_admitted(&mut both));
+}
+
+#[test]
+fn who_has_messages_of_both_lanes_keeps_its_turn_in_lane_normal_while_it_waits_in_lane_high() {
+    let harness = Harness::of(|context| context.producer.memory_bytes = 4_000);
+    while append(&harness, High) {}
+    let namespace: Arc<str> = "".into();
+    let wait = |lane| WaitToSubmit::new(&harness.accumulator, &namespace, message(lane));
+    let mut stalled = wait(High);
+    assert!(is_admitted(&mut stalled));
+    let both = || {
+        let both = vec![message(Normal), message(High)];
+        WaitToSubmit::new(&harness.accumulator, &namespace, both)
+    };
+    let (mut first, mut second) = (both(), both());
+    assert!(!is_admitted(&mut first), "lane high is stalled");
+    assert!(!is_admitted(&mut second));
+    let (mut normal, mut high) = (wait(Normal), wait(High));
+    assert!(!is_admitted(&mut normal) && !is_admitted(&mut high));
+    drop(stalled);
+    harness.accumulator.with(|state| {
+        let error = Error::new(ErrorCode::PermissionDenied);
+        state.fail_stalled(High, &error);
+    });
+    assert!(!is_admitted(&mut second), "it is the turn of the first");
+    assert!(!is_admitted(&mut normal) && !is_admitted(&mut high));
+    drop(first);
+    assert!(
+        is_admitted(&mut high),
+        "the second has not come to lane high"
+    );
+    assert!(!is_admitted(&mut normal), "behind the second");
+    assert!(!is_admitted(&mut second), "lane high is stalled again");
+    drop(second);
+    assert!(is_admitted(&mut normal), "who leaves makes way");
 }
 
 #[test]
@@ -101,4 +135,28 @@ fn messages_of_both_lanes_that_are_handed_over_together_are_all_told_of() {
         panic!("not all are settled");
     };
     assert_eq!((summary.stored, summary.failed), (0, 3));
+}
+
+#[test]
+fn what_is_stalled_fails_together_though_the_other_lanes_messages_are_between() {
+    let harness = Harness::open();
+    let namespace: Arc<str> = "elsewhere".into();
+    let lanes = [Normal, Normal, High, Normal, High, High];
+    let both = lanes.map(message).to_vec();
+    let mut both = WaitToSubmit::new(&harness.accumulator, &namespace, both);
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(Ok(mut summary)) = Pin::new(&mut both).poll(&mut context) else {
+        panic!("not admitted");
+    };
+    for lane in Lane::ALL {
+        assert!(Pin::new(&mut summary).poll(&mut context).is_pending());
+        harness.accumulator.with(|state| {
+            let error = Error::new(ErrorCode::PermissionDenied);
+            state.fail_stalled(lane, &error);
+        });
+    }
+    let Poll::Ready(Ok(summary)) = Pin::new(&mut summary).poll(&mut context) else {
+        panic!("not all are settled");
+    };
+    assert_eq!((summary.stored, summary.failed), (0, 6));
 }
