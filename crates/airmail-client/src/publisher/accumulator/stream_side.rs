@@ -200,8 +200,11 @@ impl Accumulator {
                 state.apply_acks(&acks)
             }
             publish_response::Kind::Maps(maps) => {
-                state.forget_resolving();
                 let (found, missing) = maps_from_proto(&maps)?;
+                state.forget_resolving(|name| {
+                    let is_missing = |error: &Error| name.starts_with(error.found());
+                    found.iter().any(|named| named.name == name) || missing.iter().any(is_missing)
+                });
                 state.set_maps(found);
                 for error in &missing {
                     state.namespace_not_found(error);
@@ -250,16 +253,16 @@ impl State {
         self.producer.disconnected();
         self.stream.number += 1;
         self.stream.open = false;
-        self.forget_resolving();
+        self.forget_resolving(|_| true);
         self.stream.control.clear();
         self.outgoing.clear();
         self.wake_stream();
     }
 
-    /// Takes note that no question for a namespace is under way any more.
-    fn forget_resolving(&mut self) {
+    /// Takes note that no question for these namespaces is under way any more.
+    fn forget_resolving(&mut self, is_answered: impl Fn(&str) -> bool) {
         for line in &mut self.lines {
-            line.resolving = None;
+            line.resolving.take_if(|name| is_answered(name));
         }
     }
 

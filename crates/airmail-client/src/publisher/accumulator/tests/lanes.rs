@@ -3,6 +3,7 @@
 use super::*;
 use airmail_model::Lane::{High, Normal};
 use airmail_model::Message;
+use airmail_proto::publish::maps_to_proto;
 
 /// Opens a stream whose client has little memory, all of which messages of lane normal take.
 fn full_of_lane_normal() -> Harness {
@@ -135,6 +136,39 @@ fn messages_of_both_lanes_that_are_handed_over_together_are_all_told_of() {
         panic!("not all are settled");
     };
     assert_eq!((summary.stored, summary.failed), (0, 3));
+}
+
+#[test]
+fn an_answer_for_one_lanes_namespace_leaves_the_question_of_the_other_under_way() {
+    let mut harness = Harness::open();
+    let namespaces: [Arc<str>; 2] = ["of-normal".into(), "of-high".into()];
+    for (lane, namespace) in Lane::ALL.into_iter().zip(&namespaces) {
+        let mut waiting = WaitToSubmit::new(&harness.accumulator, namespace, message(lane));
+        assert!(is_admitted(&mut waiting));
+    }
+    harness.give_turn();
+    let asked = |harness: &Harness| {
+        let asked = harness.accumulator.state.lock();
+        asked.lines.each_ref().map(|line| line.resolving.clone())
+    };
+    let [normal, high] = namespaces.map(Some);
+    assert_eq!(asked(&harness), [normal, high.clone()]);
+    let map = LogMap::even(NamespaceId(2), MapEpoch(1), LogIndex(0), 1);
+    let name = "of-normal".to_owned();
+    let maps = maps_to_proto(&[NamedMap { name, map }], &[]);
+    harness
+        .accumulator
+        .apply_response(Kind::Maps(maps))
+        .unwrap();
+    assert_eq!(asked(&harness), [None, high]);
+    let missing = Error::new(ErrorCode::NamespaceNotFound);
+    let missing = missing.field("namespace").value("of-high");
+    let maps = maps_to_proto(&[], &[missing]);
+    harness
+        .accumulator
+        .apply_response(Kind::Maps(maps))
+        .unwrap();
+    assert_eq!(asked(&harness), [None, None]);
 }
 
 #[test]
