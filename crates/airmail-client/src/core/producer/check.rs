@@ -15,8 +15,8 @@ pub(super) struct StateBefore {
     messages: usize,
     /// Number of entries in the caller's list of settled messages.
     settled: usize,
-    /// Number of bytes in flight that count against the bound.
-    unacked_bytes: usize,
+    /// Number of bytes in flight.
+    unacked_bytes: LaneBytes,
 }
 
 /// Sums over the state.
@@ -35,7 +35,7 @@ impl Producer {
         self.check_schedule.begin_step().then(|| StateBefore {
             messages: self.messages(),
             settled: out.settled.len(),
-            unacked_bytes: self.unacked_counted(),
+            unacked_bytes: self.unacked_bytes,
         })
     }
 
@@ -69,10 +69,11 @@ impl Producer {
         let settled: usize = settled.map(|settled| settled.tickets.len()).sum();
         let (was, is) = (before.messages + accepted, self.messages() + settled);
         assert_eq!(was, is, "tickets: messages held before a step, and after");
-        let (unacked, most) = (self.unacked_counted(), self.unacked_most());
+        let (unacked, most) = (self.unacked_bytes, self.unacked_most());
+        let bound = most.max(before.unacked_bytes.counted(most));
         assert!(
-            unacked <= most.max(before.unacked_bytes) || self.is_one_alone_in_flight(),
-            "connection: {unacked} bytes in flight, of {most}"
+            under_bound(unacked, self.in_flight()).counted(most) <= bound,
+            "connection: {unacked:?} in flight, of {most}"
         );
         self.check()
     }
@@ -98,8 +99,9 @@ impl Producer {
         self.check_connection(count);
         let (held, most) = (self.held_bytes, self.config.memory_bytes);
         assert_eq!(held, count.bytes, "memory: bytes counted, and held");
+        let bounded = under_bound(held, count.messages);
         assert!(
-            held.counted(most) <= most || count.messages.contains(&1),
+            Lane::ALL.iter().all(|lane| bounded.fits(*lane, 0, most)),
             "memory: {held:?} of {:?} messages, of {most}",
             count.messages
         );
@@ -170,22 +172,27 @@ impl Producer {
         self.config.limits.unacked_bytes as usize
     }
 
-    /// Counts the bytes in flight, as against the connection's bound.
-    fn unacked_counted(&self) -> usize {
-        self.unacked_bytes.counted(self.unacked_most())
-    }
-
-    /// Tells whether a lane has one batch in flight, which may be of any size.
-    fn is_one_alone_in_flight(&self) -> bool {
+    /// Counts the requests in flight of each lane.
+    fn in_flight(&self) -> [usize; Lane::ALL.len()] {
         let mut requests = [0; Lane::ALL.len()];
         for (log, _) in self.requests.values() {
             requests[log.lane as usize] += 1;
         }
-        requests.contains(&1)
+        requests
     }
 
     /// Counts the messages held.
     fn messages(&self) -> usize {
         self.queues.values().map(LogQueue::messages).sum()
     }
+}
+
+/// Leaves the bytes that a bound is for: not those of a lane that has so many as one item, which may be of any size.
+fn under_bound(mut bytes: LaneBytes, items: [usize; Lane::ALL.len()]) -> LaneBytes {
+    for lane in Lane::ALL {
+        if items[lane as usize] == 1 {
+            bytes.remove(lane, bytes.of(lane));
+        }
+    }
+    bytes
 }

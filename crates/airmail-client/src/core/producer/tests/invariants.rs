@@ -3,12 +3,14 @@
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A producer with two batches in flight, one sealed and one open.
+/// A producer with two batches in flight, one sealed and one open, and in lane high one in flight.
 fn busy() -> Producer {
     let mut driver = Driver::new(1, |config| config.limits.batch_records = 2);
     driver.producer.connected();
     (0..4).for_each(|ticket| driver.publish("a", ticket));
-    assert_eq!(driver.poll(), 2);
+    let (now, high) = (driver.now(), message("a", "high").lane(Lane::High));
+    let taken = driver.producer.publish(now, NAMESPACE, &high, Ticket(7));
+    assert_eq!((taken, driver.poll()), (Ok(()), 3));
     (4..7).for_each(|ticket| driver.publish("a", ticket));
     driver.producer
 }
