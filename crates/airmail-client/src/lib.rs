@@ -45,7 +45,6 @@ mod hello;
 #[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
-mod lane_turns;
 #[cfg(feature = "grpc")]
 pub mod mailbox;
 #[cfg(feature = "grpc")]

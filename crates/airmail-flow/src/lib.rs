@@ -29,7 +29,6 @@
 mod decision;
 mod defaults;
 mod gate;
-mod lane_turns;
 mod limiter;
 mod line;
 mod meter;
@@ -39,10 +38,10 @@ mod semaphore;
 mod settings;
 mod shares;
 
+pub use airmail_model::{LaneTurns, NormalShare};
 pub use decision::Decision;
 pub use defaults::{DELIVERY_LIMITER, PROMISE, PUBLISH_LIMITER};
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
-pub use lane_turns::{LaneTurns, NormalShare};
 pub use limiter::Limiter;
 pub use meter::{Meter, Sample, Window};
 pub use record::{RECENT_MAX, Reading};

@@ -19,6 +19,7 @@ pub mod frame;
 pub mod holder;
 pub mod id;
 pub mod lane_bytes;
+pub mod lane_turns;
 pub mod limits;
 pub mod mailbox;
 pub mod map;
@@ -43,6 +44,7 @@ pub use id::{
     ProducerEpoch, ProducerId, ProducerSequence, RoleId, Sequence, Term, TopicHash,
 };
 pub use lane_bytes::LaneBytes;
+pub use lane_turns::{LaneTurns, NormalShare};
 pub use limits::Limits;
 pub use map::LogMap;
 pub use namespace::{EarlierLogs, Namespace, NamespaceSpec, Retention};

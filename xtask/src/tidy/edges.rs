@@ -80,7 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("airmail-link", &["airmail-log", "airmail-model"]),
-    ("airmail-log", &["airmail-flow", "airmail-model"]),
+    ("airmail-log", &["airmail-model"]),
     ("airmail-log-kafka", &["airmail-log", "airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
     ("airmail-match", &["airmail-model"]),

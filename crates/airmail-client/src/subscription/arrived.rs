@@ -8,9 +8,8 @@
 //! high has overtaken is still to come.
 
 use crate::core::{Event, SubscriptionKey};
-use crate::lane_turns::LaneTurns;
-use airmail_model::Lane;
 use airmail_model::frame::DELIVERY_OVERHEAD_BYTES;
+use airmail_model::{Lane, LaneTurns};
 use std::collections::VecDeque;
 
 /// Number of events from which on no more replies are applied before the user takes them.
@@ -69,15 +68,20 @@ impl Arrived {
     }
 
     fn pop_by_turns(&mut self) -> Option<Arrival> {
-        match self.turns.next(self.first()) {
-            Some(Lane::Normal) => self.main.pop_front(),
-            Some(Lane::High) => self.high.pop_front().map(|(_, arrival)| arrival),
-            None => {
-                let barrier = self.main.pop_front()?;
-                self.gone += 1;
-                Some(barrier)
-            }
-        }
+        let waiting = self.waiting();
+        let Some(lane) = self.turns.next(waiting) else {
+            let barrier = self.main.pop_front()?;
+            self.gone += 1;
+            return Some(barrier);
+        };
+        let arrival = match lane {
+            Lane::Normal => self.main.pop_front()?,
+            Lane::High => self.high.pop_front()?.1,
+        };
+        let bytes = bytes_of(&arrival.1) as u64;
+        let other_waits = waiting[lane.other() as usize];
+        self.turns.took(lane, bytes, other_waits);
+        Some(arrival)
     }
 
     /// Tells whether it is worth a look at what arrives: something of lane high may overtake what goes next. Not so where as
@@ -87,7 +91,7 @@ impl Arrived {
         self.has_high
             && self.has_room()
             && self.bytes < credit_bytes
-            && self.turns.peek(self.first()) == Some(Lane::Normal)
+            && self.turns.next(self.waiting()) == Some(Lane::Normal)
     }
 
     /// Tells whether more replies are to be applied before the user takes what there is.
@@ -130,16 +134,11 @@ impl Arrived {
         })
     }
 
-    /// Gives the bytes of what may go next of each lane, before the next barrier.
-    fn first(&self) -> [Option<usize>; 2] {
-        let normal = self.main.front().map(|(_, event)| event);
-        let normal = normal.filter(|event| lane_of(event).is_some());
-        let high = self.high.front();
-        let high = high.filter(|(barriers, _)| *barriers == self.gone);
-        [
-            normal.map(bytes_of),
-            high.map(|(_, (_, event))| bytes_of(event)),
-        ]
+    /// Tells of each lane whether something of it may go next, before the next barrier.
+    fn waiting(&self) -> [bool; 2] {
+        let normal = self.main.front().map(|(_, event)| lane_of(event));
+        let high = self.high.front().map(|(barriers, _)| *barriers);
+        [normal.flatten().is_some(), high == Some(self.gone)]
     }
 }
 

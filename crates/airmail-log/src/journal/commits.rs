@@ -16,8 +16,7 @@ use super::entry::Entry;
 use super::follow::COMMITS_MAX;
 use super::id::{FileOffset, SegmentId, Slot};
 use super::lane_queue::LaneQueue;
-use airmail_flow::NormalShare;
-use airmail_model::{LaneBytes, Mono};
+use airmail_model::{LaneBytes, Mono, NormalShare};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 

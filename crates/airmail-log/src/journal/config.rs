@@ -2,9 +2,8 @@
 
 use super::format::{META_CLASS, SYSTEM_CLASS};
 use super::id::{ClassId, FileOffset, Slot};
-use airmail_flow::NormalShare;
 use airmail_model::random::nth;
-use airmail_model::{Incarnation, Limits, NodeId, Synced};
+use airmail_model::{Incarnation, Limits, NodeId, NormalShare, Synced};
 use std::time::Duration;
 
 /// Settings of a journal. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for

@@ -12,8 +12,7 @@
 use super::append::{cost, waiting_cost};
 use super::entry::Entry;
 use super::id::Slot;
-use airmail_flow::{LaneTurns, NormalShare};
-use airmail_model::{Lane, LaneBytes};
+use airmail_model::{Lane, LaneBytes, LaneTurns, NormalShare};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Both queues. See the module's documentation.

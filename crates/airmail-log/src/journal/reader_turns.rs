@@ -9,8 +9,7 @@
 //! Invariant, held by [`ReaderTurns::check`]: between two steps no reader waits here.
 
 use crate::contract::ReaderId;
-use airmail_flow::{LaneTurns, NormalShare};
-use airmail_model::Lane;
+use airmail_model::{Lane, LaneTurns, NormalShare};
 use std::collections::VecDeque;
 
 /// Place of a reader among those that have a turn.

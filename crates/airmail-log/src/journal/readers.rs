@@ -19,8 +19,7 @@ use super::reader_turns::{LaneLine, ReaderTurns, Standing};
 use super::recent_runs::RecentRuns;
 use super::table::Location;
 use crate::contract::ReaderId;
-use airmail_flow::NormalShare;
-use airmail_model::Lane;
+use airmail_model::{Lane, NormalShare};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All readers. See the module's documentation.

@@ -12,9 +12,8 @@
 //! way round; normal has its share.
 
 use super::Event;
-use airmail_flow::{LaneTurns, NormalShare};
-use airmail_model::Lane;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
+use airmail_model::{Lane, LaneTurns, NormalShare};
 use std::collections::VecDeque;
 
 /// Bytes of a turn: what comes of lane high after one was taken waits for no more.

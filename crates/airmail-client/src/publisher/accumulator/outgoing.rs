@@ -6,9 +6,8 @@
 //!
 //! Invariant: the publishes of a lane leave in the order in which they came.
 
-use crate::lane_turns::LaneTurns;
-use airmail_model::Lane;
 use airmail_model::frame::Request;
+use airmail_model::{Lane, LaneTurns};
 use std::collections::VecDeque;
 
 /// Number of bytes that a stream takes at a time while it carries lane normal alone.
@@ -40,7 +39,7 @@ impl Outgoing {
     /// Drops everything: the stream has ended.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(VecDeque::clear);
-        self.turns.clear();
+        self.turns = LaneTurns::default();
     }
 
     /// Takes what goes next.
@@ -53,14 +52,17 @@ impl Outgoing {
         let mut turn = Vec::new();
         let mut bytes = 0;
         while bytes < most {
-            let first = self.lanes.each_ref().map(|lane| lane.front().map(bytes_of));
-            let Some(lane) = self.turns.next(first) else {
+            let waiting = self.lanes.each_ref().map(|lane| !lane.is_empty());
+            let Some(lane) = self.turns.next(waiting) else {
                 break;
             };
             let Some(request) = self.lanes[lane as usize].pop_front() else {
                 break;
             };
-            bytes += bytes_of(&request);
+            let size = bytes_of(&request);
+            let other_waits = waiting[lane.other() as usize];
+            self.turns.took(lane, size as u64, other_waits);
+            bytes += size;
             turn.push(request);
         }
         turn

@@ -178,13 +178,14 @@ fn a_status_of_one_lane_stays_in_it_and_one_of_both_is_passed_by_nothing() {
         (NORMAL, 0),
         (None, 0),
         (HIGH, 1),
-        (HIGH, 0),
         (NORMAL, 2),
+        (HIGH, 0),
         (None, 0),
         (HIGH, 2),
     ];
     assert_eq!(handed_over(&mut arrived), expected);
-    assert!(listed.into_iter().eq(expected.map(|(lane, _)| lane)));
+    let high_first = [NORMAL, NORMAL, None, HIGH, HIGH, NORMAL, None, HIGH];
+    assert_eq!(listed, high_first);
 }
 
 #[test]

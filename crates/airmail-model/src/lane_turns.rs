@@ -11,7 +11,7 @@
 //! - A lane that waits alone gets everything, and owes nothing for it; a lane that does not wait gains no credit.
 //! - The deficit is never more than `DEFICIT_BYTES_MAX`, which no item reaches.
 
-use airmail_model::Lane;
+use crate::id::Lane;
 
 /// Parts of a whole in which a share is counted.
 const WHOLE: u16 = 1_000;
@@ -52,8 +52,7 @@ impl Default for NormalShare {
 /// Decision which lane goes next. See the module's documentation.
 ///
 /// ```
-/// use airmail_flow::{LaneTurns, NormalShare};
-/// use airmail_model::Lane;
+/// use airmail_model::{Lane, LaneTurns, NormalShare};
 ///
 /// let mut turns = LaneTurns::new(NormalShare::DEFAULT);
 /// let both = [true, true];
