@@ -90,8 +90,8 @@ pub struct Ledger {
     pub acks_outlive: bool,
     /// The end of a log that is told may be one that was.
     pub old_ends: bool,
-    /// Something is published to lane high.
-    pub has_lanes: bool,
+    /// The seed by which publishers draw lanes, if something is published to lane high.
+    pub lanes: Option<u64>,
     /// Facts by which audiences are judged.
     pub audiences: Audiences,
     /// Facts by which filters are judged.

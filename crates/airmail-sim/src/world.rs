@@ -154,9 +154,11 @@ pub struct World {
     plant: Option<Plant>,
 }
 
-/// Whether something is published to lane high in the run of a seed: in about a third of them.
-fn has_lanes(seed: u64) -> bool {
-    Entropy::new(seed ^ 0x1a9e_0017).chance(350_000)
+/// The seed by which publishers draw lanes, if something is published to lane high in the run of a seed: in about a third
+/// of them.
+fn lanes(seed: u64) -> Option<u64> {
+    let mut chance = Entropy::new(seed ^ 0x1a9e_0017);
+    chance.chance(350_000).then(|| chance.next())
 }
 
 impl World {
@@ -199,9 +201,9 @@ impl World {
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &cluster, &mut chance))
             .collect();
-        evidence.ledger.has_lanes = has_lanes(seed);
+        evidence.ledger.lanes = lanes(seed);
         let publishers: Vec<Publisher> = (0..u32::try_from(shape.publishers).unwrap_or(1))
-            .map(|number| Publisher::new(number, plant, &mut chance).with_lanes(has_lanes(seed)))
+            .map(|number| Publisher::new(number, plant, &mut chance).with_lanes(lanes(seed)))
             .collect();
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
             .map(|number| Client::new(number, plant, (&audiences, &filters), &mut chance))

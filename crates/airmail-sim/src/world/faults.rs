@@ -139,7 +139,7 @@ impl World {
             self.cut(End::Publisher(at));
             Publisher::new(number, self.plant, &mut chance)
         };
-        next = next.with_lanes(self.evidence.ledger.has_lanes);
+        next = next.with_lanes(self.evidence.ledger.lanes);
         for space in &self.spaces {
             next.core.set_map(space.present_map().clone());
         }

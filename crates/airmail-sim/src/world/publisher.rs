@@ -67,10 +67,10 @@ impl Publisher {
         }
     }
 
-    /// It publishes to both lanes.
-    pub(super) fn with_lanes(mut self, has_lanes: bool) -> Publisher {
-        let own = Entropy::new(u64::from(self.number) ^ 0x1a9e_5000);
-        self.lanes = has_lanes.then_some(own);
+    /// It publishes to both lanes, if there is a seed of the run to draw them by.
+    pub(super) fn with_lanes(mut self, seed: Option<u64>) -> Publisher {
+        let number = u64::from(self.number);
+        self.lanes = seed.map(|seed| Entropy::new(seed ^ number));
         self
     }
 
