@@ -104,12 +104,12 @@ impl LogHomes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::{LogIndex, NamespaceId};
+    use airmail_model::{Lane, LogIndex, NamespaceId};
 
     fn log(namespace: u32, index: u16) -> LogId {
         LogId {
             namespace: NamespaceId(namespace),
-            lane: airmail_model::Lane::Normal,
+            lane: Lane::Normal,
             index: LogIndex(index),
         }
     }
@@ -123,6 +123,23 @@ mod tests {
                 assert!(homes.found(LogId::SYSTEM, 1).is_err());
             }
             assert_eq!(homes.home(LogId::SYSTEM), 0);
+        }
+    }
+
+    #[test]
+    fn both_lanes_of_an_index_share_a_home() {
+        for shards in 1..=9 {
+            let homes = LogHomes::new(shards);
+            for (namespace, index) in
+                (1..40).flat_map(|namespace| (0..12).map(move |i| (namespace, i)))
+            {
+                let normal = log(namespace, index);
+                let high = LogId {
+                    lane: Lane::High,
+                    ..normal
+                };
+                assert_eq!(homes.home(high), homes.home(normal));
+            }
         }
     }
 

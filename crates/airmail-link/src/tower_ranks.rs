@@ -54,7 +54,7 @@ pub fn towers_of(log: LogId, live: &[TowerName], most: usize) -> Vec<TowerName> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::{LogIndex, NamespaceId};
+    use airmail_model::{Lane, LogIndex, NamespaceId};
     use std::collections::BTreeMap;
 
     fn names(names: &[&str]) -> Vec<TowerName> {
@@ -65,7 +65,7 @@ mod tests {
         (0..40).flat_map(|namespace| {
             (0..50).map(move |index| LogId {
                 namespace: NamespaceId(namespace),
-                lane: airmail_model::Lane::Normal,
+                lane: Lane::Normal,
                 index: LogIndex(index),
             })
         })
@@ -84,6 +84,18 @@ mod tests {
             first.values().all(|logs| (320..480).contains(logs)),
             "{first:?}"
         );
+    }
+
+    #[test]
+    fn both_lanes_of_an_index_have_the_same_towers() {
+        let live = names(&["t1", "t2", "t3", "t4"]);
+        for log in logs() {
+            let high = LogId {
+                lane: Lane::High,
+                ..log
+            };
+            assert_eq!(towers_of(high, &live, 4), towers_of(log, &live, 4));
+        }
     }
 
     #[test]

@@ -342,13 +342,68 @@ fn a_subscription_survives_with_every_start() {
             filter: None,
             headers_only: true,
             matches: true,
-            lanes: airmail_model::frame::Lanes::Each,
+            lanes: Lanes::Each,
         };
         let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
         let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {
             (name == "logs").then_some(NamespaceId(4))
         });
         assert_eq!(back.unwrap(), subscribe);
+    }
+}
+
+/// A subscription from a number on, in lane high from there.
+fn with_high(high: &str) -> v1::Add {
+    let start = v1::Start {
+        high: high.to_owned(),
+        ..start_to_proto(&Start::Sequence(Sequence(12)))
+    };
+    v1::Add {
+        topic: "a".into(),
+        start: Some(start),
+        ..Default::default()
+    }
+}
+
+const HIGH: LogId = LogId {
+    lane: Lane::High,
+    ..LOG
+};
+
+/// A subscription of [`LOG`]'s namespace.
+fn of_logs(add: &v1::Add) -> Result<Subscribe, Error> {
+    subscribe_from_proto(add, &Limits::DEFAULT, |_| Some(LOG.namespace))
+}
+
+#[test]
+fn where_a_subscription_goes_on_in_lane_high_survives() {
+    let position = position_of(HIGH, Incarnation(7), MapEpoch(1), Sequence(3));
+    let subscribe = of_logs(&with_high(&position.to_string())).unwrap();
+    assert_eq!(subscribe.start, Start::Sequence(Sequence(12)));
+    assert_eq!(subscribe.lanes, Lanes::HighFrom(position.logs[0]));
+    let back = subscribe_to_proto(&subscribe, "", "a", true);
+    assert_eq!(of_logs(&back).unwrap(), subscribe);
+}
+
+#[test]
+fn only_a_position_in_one_log_of_lane_high_says_where_to_go_on_in_it() {
+    let of = |log| position_of(log, Incarnation(7), MapEpoch(1), Sequence(3));
+    let beside = LogId {
+        index: LogIndex(HIGH.index.0 + 1),
+        ..HIGH
+    };
+    let both = |one: LogId, other: LogId| Position {
+        logs: [of(one).logs, of(other).logs].concat(),
+        ..of(one)
+    };
+    for position in [of(LOG), both(HIGH, beside), both(LOG, HIGH)] {
+        let error = read(&with_high(&position.to_string())).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidArgument);
+        assert_eq!(error.field_name(), "start.high");
+    }
+    for garbage in ["x", "12", &of(HIGH).to_string()[1..]] {
+        let error = read(&with_high(garbage)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PositionInvalid);
     }
 }
 
