@@ -4,7 +4,7 @@
 //!
 //! Run once for each version of the format, when that is final; never again afterwards. The version is that of
 //! checkpoints; `v2-last` is of the last program that wrote version 2, whose directories have more files than
-//! those of the first.
+//! those of the first. `v3-lanes` has a log of lane high, too, and an identity that says so: what it is called decides.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,11 +16,11 @@
 mod vector;
 
 use airmail_log::conformance::{Driver, End, Maker, log, spec};
-use airmail_log::{Call, LogSpec};
+use airmail_log::{Call, LogSpec, Needs};
 use airmail_model::{Durability, LogId, MapEpoch, Sequence};
 use std::path::Path;
 use std::time::Duration;
-use vector::{Directory, WEAK, describe, durability};
+use vector::{Directory, HIGH, SYSTEM, WEAK, describe, durability, high};
 
 /// Place in log 0 of the deletions.
 const DELETED: Sequence = Sequence(9);
@@ -38,17 +38,24 @@ fn placed(index: u16) -> LogSpec {
 /// Writes the logs of the vector: one with everything, a trimmed one, a sealed one, one that was
 /// deleted and one that never was there before, a weaker one with a loss behind a crash, and the log of
 /// namespaces, which is held in checkpoints too.
-fn write(d: &mut Driver<'_, Directory>) {
+fn write(d: &mut Driver<'_, Directory>, has_lanes: bool) {
     for index in 0..5 {
         d.open_with(log(index), &placed(index));
     }
     d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
+    if has_lanes {
+        d.open_with(high(), &placed(0));
+    }
     for n in 0..24u64 {
         for index in 0..5 {
             let first = format!("first of batch {n} in log {index}");
             let topic = format!("topic/{}", n % 5);
             let producer = Maker::of(log(index), 100 + u64::from(index), 1).at(n * 2);
             d.store(&producer.batch(&[(&topic, &first), ("every", "second")]));
+        }
+        if has_lanes && n % 3 == 0 {
+            let producer = Maker::of(high(), 100, 1).at(n / 3);
+            d.store(&producer.batch(&[("topic/0", &format!("urgent, number {n}"))]));
         }
         if n % 4 == 0 {
             d.append(LogId::SYSTEM, &[("command", &format!("number {n}"))]);
@@ -80,6 +87,10 @@ fn write(d: &mut Driver<'_, Directory>) {
     }
     d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
     d.append(LogId::SYSTEM, &[("command", "after the crash")]);
+    if has_lanes {
+        d.open_with(high(), &placed(0));
+        d.append(high(), &[("after", "the crash")]);
+    }
 }
 
 fn main() {
@@ -90,9 +101,15 @@ fn main() {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.expect("a name");
     assert!(!path.exists(), "{} is there already", path.display());
-    let mut directory = Directory::at(path);
+    let has_lanes = name.ends_with("-lanes");
+    let (needs, further): (_, &[&str]) = if has_lanes {
+        (Needs::Lanes, &[SYSTEM, HIGH])
+    } else {
+        (Needs::Nothing, &[SYSTEM])
+    };
+    let mut directory = Directory::needing(needs, path);
     let mut d = Driver::new(&mut directory);
-    write(&mut d);
+    write(&mut d, has_lanes);
     // What the files are still at comes to its end: so a crash would leave it.
     for _ in 0..5 {
         d.settle();
@@ -101,7 +118,7 @@ fn main() {
     let crashed = path.with_file_name(format!("{name}-crashed"));
     copy(path, &crashed);
     d.reopen(End::Clean);
-    let text = describe(&mut d, true);
+    let text = describe(&mut d, further);
     d.reopen(End::Clean);
     drop(d);
     drop(directory);
@@ -110,7 +127,7 @@ fn main() {
     let opened = path.with_file_name(format!("{name}-opened"));
     copy(&crashed, &opened);
     let mut directory = Directory::at(&opened);
-    let text = describe(&mut Driver::new(&mut directory), true);
+    let text = describe(&mut Driver::new(&mut directory), further);
     drop(directory);
     std::fs::remove_dir_all(opened).expect("a directory is removed");
     kept(&crashed, &text);

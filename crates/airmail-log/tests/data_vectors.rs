@@ -12,7 +12,7 @@ use airmail_log::{Completion, LogSpec, Refusal};
 use airmail_model::{Durability, Sequence};
 use std::fs;
 use std::path::{Path, PathBuf};
-use vector::{Directory, SYSTEM, describe};
+use vector::{Directory, HIGH, SYSTEM, describe};
 
 /// Every directory under `vectors/data`.
 fn vectors() -> Vec<PathBuf> {
@@ -47,7 +47,9 @@ fn every_version_ever_written_is_read() {
         let expected = fs::read_to_string(vector.with_extension("txt")).unwrap();
         let mut directory = Directory::at(temp.path());
         let mut d = Driver::new(&mut directory);
-        let found = describe(&mut d, expected.contains(SYSTEM));
+        let mut further = vec![SYSTEM, HIGH];
+        further.retain(|title| expected.contains(title));
+        let found = describe(&mut d, &further);
         assert_eq!(found, expected, "{}", vector.display());
     }
 }
@@ -76,6 +78,21 @@ fn from_version_3_on_a_log_that_was_deleted_is_made_anew_by_a_later_command_only
             );
             assert_eq!(refused, leaves_tombstones, "{deleted} of {name}");
             d.open_with(deleted, &of(9));
+        }
+    }
+}
+
+#[test]
+fn a_directory_with_lane_high_says_so_in_the_fourth_version_of_its_identity() {
+    for vector in vectors() {
+        let name = vector.file_name().unwrap().to_string_lossy();
+        let has_lanes = name.contains("-lanes");
+        for identity in ["identity", "identity.copy"].map(|name| vector.join(name)) {
+            let Ok(identity) = fs::read_to_string(identity) else {
+                // The first directories had no copy.
+                continue;
+            };
+            assert_eq!(identity.contains("\nversion 4\n"), has_lanes, "{name}");
         }
     }
 }
@@ -122,7 +139,7 @@ fn check_reads_a_directory_that_is_in_use_and_changes_nothing() {
     copy(&vectors()[0], temp.path());
     let mut directory = Directory::at(temp.path());
     let mut d = Driver::new(&mut directory);
-    describe(&mut d, false);
+    describe(&mut d, &[]);
     d.settle();
     let before = contents(temp.path());
     let dir = DataDir::open_read_only(temp.path()).unwrap();

@@ -185,19 +185,19 @@ mod tests {
         needs: Needs::Nothing,
     };
 
-    fn all() -> [Identity; 5] {
+    fn all() -> [Identity; 7] {
         let storage = StorageName::new("fast").unwrap();
         let named = Identity {
             storage,
             ..IDENTITY
         };
         let single = Identity { shards: 1, ..named };
-        let with_roles = |of| Identity {
-            needs: Needs::Roles,
-            ..of
-        };
-        let (one, further) = (with_roles(IDENTITY), with_roles(named));
-        [IDENTITY, named, single, one, further]
+        let needing = |needs, of| Identity { needs, ..of };
+        let [roles, lanes] = [Needs::Roles, Needs::Lanes]
+            .map(|needs| [IDENTITY, named].map(|of| needing(needs, of)));
+        [
+            IDENTITY, named, single, roles[0], roles[1], lanes[0], lanes[1],
+        ]
     }
 
     #[test]
@@ -226,6 +226,14 @@ mod tests {
         };
         assert!(with_roles.to_string().contains("version 3\n"));
         assert!(one.grows_to(&with_roles) && !with_roles.grows_to(&one));
+        let with_lanes = Identity {
+            needs: Needs::Lanes,
+            ..one
+        };
+        assert!(with_lanes.to_string().contains("version 4\n"));
+        for before in [one, with_roles] {
+            assert!(before.grows_to(&with_lanes) && !with_lanes.grows_to(&before));
+        }
         let other = Identity { cluster: 2, ..one };
         assert!(!other.grows_to(&IDENTITY));
     }

@@ -3,8 +3,8 @@
 use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{Call, Completion, LogStorage, Waker};
-use airmail_model::{Durability, LogId, Mono, NodeId, Now, StorageName, Wall};
+use airmail_log::{Call, Completion, LogStorage, Needs, Waker};
+use airmail_model::{Durability, Lane, LogId, Mono, NodeId, Now, StorageName, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ type Storage = JournalStorage<Watch<DiskFiles>>;
 /// A data directory, opened as a node opens it.
 pub(crate) struct Directory {
     path: PathBuf,
+    /// Knowledge that the directory needs, if it is made.
+    needs: Needs,
     dir: Option<DataDir>,
     wake: SyncSender<()>,
     woken: Receiver<()>,
@@ -29,9 +31,14 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub(crate) fn at(path: &Path) -> Directory {
+        Directory::needing(Needs::Nothing, path)
+    }
+
+    pub(crate) fn needing(needs: Needs, path: &Path) -> Directory {
         let (wake, woken) = sync_channel(1);
         Directory {
             path: path.to_owned(),
+            needs,
             dir: None,
             wake,
             woken,
@@ -46,7 +53,7 @@ impl Directory {
             shards: 1,
             created: Wall(1_790_000_000_000_000),
             storage: StorageName::FIRST,
-            needs: airmail_log::Needs::Nothing,
+            needs: self.needs,
         };
         self.dir = None;
         let dir = DataDir::open(&self.path, &new).expect("the directory opens");
@@ -122,16 +129,28 @@ pub(crate) fn durability(index: u16) -> Durability {
 
 /// Title of the log of namespaces. There is none in version 1.
 pub(crate) const SYSTEM: &str = "log 0 of the system:";
+/// Title of the one log of lane high. There is none but where an identity says so.
+pub(crate) const HIGH: &str = "log 0 of lane high:";
 
-/// Deliveries to a reader of each log, as text.
-pub(crate) fn describe(d: &mut Driver<'_, Directory>, system: bool) -> String {
+/// The log of lane high beside the first of lane normal.
+pub(crate) fn high() -> LogId {
+    LogId {
+        lane: Lane::High,
+        ..log(0)
+    }
+}
+
+/// Deliveries to a reader of each log, as text; of those that not every directory has, these by their titles.
+pub(crate) fn describe(d: &mut Driver<'_, Directory>, further: &[&str]) -> String {
     let mut text = String::new();
     let mut logs = Vec::new();
     for index in [0, 1, 2, WEAK] {
         logs.push((format!("log {index}:"), log(index), durability(index)));
     }
-    if system {
-        logs.push((SYSTEM.to_owned(), LogId::SYSTEM, Durability::FSYNC));
+    for (title, log) in [(SYSTEM, LogId::SYSTEM), (HIGH, high())] {
+        if further.contains(&title) {
+            logs.push((title.to_owned(), log, Durability::FSYNC));
+        }
     }
     for (name, log, durability) in logs {
         let bounds = d.open_with(log, &spec(durability));

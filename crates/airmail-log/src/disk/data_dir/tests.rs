@@ -1,35 +1,54 @@
 use super::*;
 use airmail_model::{NodeId, StorageName, Wall};
 
+/// Asserts that both identities of a directory are this.
+fn assert_both_say(path: &Path, identity: &Identity) {
+    for name in [IDENTITY, IDENTITY_COPY] {
+        assert_eq!(&read_one(path, name).unwrap(), identity);
+    }
+}
+
 #[test]
-fn a_directory_with_roles_says_so_in_both_identities_keeps_its_lock_and_grows_on() {
+fn a_directory_with_roles_or_lanes_says_so_in_both_identities_keeps_its_lock_and_grows_on() {
+    for needs in [crate::Needs::Roles, crate::Needs::Lanes] {
+        let temp = tempfile::tempdir().unwrap();
+        let data = DataDir::open(temp.path(), &NEW).unwrap();
+        let guard = data.guard().unwrap().unwrap();
+        let before = guard.look();
+        data.note_needs(needs).unwrap();
+        let noted = Identity { needs, ..NEW };
+        assert_both_say(temp.path(), &noted);
+        data.note_needs(needs).unwrap();
+        let taken = DataDir::open(temp.path(), &NEW).unwrap_err();
+        assert!(matches!(taken, DataDirError::InUse { .. }), "{taken}");
+        assert_eq!(guard.look(), before);
+        drop((data, guard));
+        // One of the two was not written any more before the power failed.
+        write_identity(temp.path(), IDENTITY_COPY, &NEW).unwrap();
+        let more = Identity { shards: 2, ..NEW };
+        let data = DataDir::open(temp.path(), &more).unwrap();
+        assert_eq!(data.problems(), []);
+        let grown = Identity { shards: 2, ..noted };
+        assert_eq!(data.identity(), &grown);
+        assert_both_say(temp.path(), &grown);
+    }
+}
+
+#[test]
+fn a_directory_with_roles_gets_lanes_and_never_needs_less_again() {
     let temp = tempfile::tempdir().unwrap();
     let data = DataDir::open(temp.path(), &NEW).unwrap();
-    let guard = data.guard().unwrap().unwrap();
-    let before = guard.look();
+    let needing = |needs| Identity { needs, ..NEW };
     data.note_needs(crate::Needs::Roles).unwrap();
-    let noted = Identity {
-        needs: crate::Needs::Roles,
-        ..NEW
-    };
-    for name in [IDENTITY, IDENTITY_COPY] {
-        assert_eq!(read_one(temp.path(), name).unwrap(), noted);
-    }
+    assert_both_say(temp.path(), &needing(crate::Needs::Roles));
+    data.note_needs(crate::Needs::Lanes).unwrap();
     data.note_needs(crate::Needs::Roles).unwrap();
-    let taken = DataDir::open(temp.path(), &NEW).unwrap_err();
-    assert!(matches!(taken, DataDirError::InUse { .. }), "{taken}");
-    assert_eq!(guard.look(), before);
-    drop((data, guard));
-    // One of the two was not written any more before the power failed.
-    write_identity(temp.path(), IDENTITY_COPY, &NEW).unwrap();
-    let more = Identity { shards: 2, ..NEW };
-    let data = DataDir::open(temp.path(), &more).unwrap();
-    assert_eq!(data.problems(), []);
-    let grown = Identity { shards: 2, ..noted };
-    assert_eq!(data.identity(), &grown);
-    for name in [IDENTITY, IDENTITY_COPY] {
-        assert_eq!(read_one(temp.path(), name).unwrap(), grown);
-    }
+    assert_both_say(temp.path(), &needing(crate::Needs::Lanes));
+    drop(data);
+    let data = DataDir::open(temp.path(), &NEW).unwrap();
+    assert_eq!(data.identity(), &needing(crate::Needs::Lanes));
+    data.note_needs(crate::Needs::Roles).unwrap();
+    assert_both_say(temp.path(), &needing(crate::Needs::Lanes));
 }
 
 #[test]
