@@ -6,12 +6,16 @@
 
 mod text;
 
+use self::text::pace;
 use crate::bystander::{Conduct, Taken};
 use crate::counters::Counters;
 use crate::process::Usage;
 use crate::report::Report;
 use crate::spread::Spread;
 use serde::Serialize;
+
+/// Bar: the share of their rate that the others have beside one that reads from the earliest.
+const DELIVERED_MIN: f64 = 0.95;
 
 /// Figures of the others in one phase, and the subscriber beside them.
 #[derive(Clone, Debug, Serialize)]
@@ -146,6 +150,8 @@ pub struct IsolationReport {
     pub system: &'static str,
     /// Bytes of payload that were stored before.
     pub backlog_bytes: u64,
+    /// Lane in which they are; the others use lane normal.
+    pub backlog_lane: String,
     /// Messages a second, as fast as there was room.
     pub saturated_per_s: f64,
     /// Messages a second of the phases that have a rate: half of it.
@@ -205,6 +211,22 @@ impl IsolationReport {
         }
     }
 
+    /// The bars that the medians miss, each as a sentence: the others go on as fast, whatever somebody reads from the
+    /// earliest.
+    #[must_use]
+    pub fn missed(&self) -> Vec<String> {
+        let beside = self.ratios.iter();
+        let beside = beside.filter(|ratios| ratios.beside == Conduct::Earliest);
+        let slow = beside.filter(|ratios| ratios.delivered.median < DELIVERED_MIN);
+        slow.map(|ratios| {
+            format!(
+                "{}, beside one from the earliest: {DELIVERED_MIN} times the rate beside nobody",
+                pace(ratios.saturated)
+            )
+        })
+        .collect()
+    }
+
     /// Whether nothing was missing, doubled or out of order in any phase.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -232,6 +254,7 @@ mod tests {
         let mut report = IsolationReport {
             system: "airmail",
             backlog_bytes: 0,
+            backlog_lane: "high".to_owned(),
             saturated_per_s: 2.0,
             offered_per_s: 1.0,
             size: 100,
@@ -262,6 +285,17 @@ mod tests {
         assert!((ratios.delivered.least - 0.9).abs() < 1e-9, "{ratios:?}");
         assert!((ratios.delivered.most - 0.9).abs() < 1e-9, "{ratios:?}");
         assert!((ratios.shard_share.median - 0.2).abs() < 1e-9, "{ratios:?}");
+    }
+
+    #[test]
+    fn others_that_are_slower_beside_one_from_the_earliest_miss_the_bar() {
+        let beside = |delivered_per_s| {
+            let late = phase(1, Some(Conduct::Earliest), delivered_per_s, 1.0);
+            let mut report = report(vec![phase(1, None, 100.0, 1.0), late]);
+            report.ratios.retain(|ratios| !ratios.saturated);
+            report.missed().len()
+        };
+        assert_eq!([beside(96.0), beside(94.0)], [0, 1]);
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct Settings {
     /// Each message is handed over, and its ack awaited, by itself, in a batch of its own. Default
     /// false.
     pub unbatched: bool,
+    /// Publishes everything to lane high, where the system has it. Default false.
+    #[serde(default)]
+    pub high: bool,
     /// Whether subscribers begin with stored messages. Default false.
     pub from_earliest: bool,
     /// Processes that publishers and subscribers are spread over. At least 1. Default 1.
@@ -82,6 +85,7 @@ impl Default for Settings {
             rate: None,
             in_flight: None,
             unbatched: false,
+            high: false,
             from_earliest: false,
             processes: 1,
             namespace: "default".to_owned(),

@@ -43,17 +43,22 @@ impl IsolationReport {
     }
 }
 
+/// Name of a pace.
+pub(super) const fn pace(is_saturated: bool) -> &'static str {
+    if is_saturated {
+        "saturated"
+    } else {
+        "half load"
+    }
+}
+
 fn name(beside: Option<Conduct>) -> &'static str {
     beside.map_or("nobody", Conduct::name)
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pace = if self.saturated {
-            "saturated"
-        } else {
-            "half load"
-        };
+        let pace = pace(self.saturated);
         let beside = name(self.beside);
         write!(
             f,
@@ -86,8 +91,8 @@ impl fmt::Display for IsolationReport {
         let mib = self.backlog_bytes >> 20;
         writeln!(
             f,
-            "airmail: {mib} MiB stored, messages of {} bytes",
-            self.size
+            "airmail: {mib} MiB stored in lane {}, messages of {} bytes",
+            self.backlog_lane, self.size
         )?;
         writeln!(
             f,
@@ -108,11 +113,7 @@ impl fmt::Display for IsolationReport {
              shard's share"
         )?;
         for ratios in &self.ratios {
-            let pace = if ratios.saturated {
-                "saturated"
-            } else {
-                "half load"
-            };
+            let pace = pace(ratios.saturated);
             write!(f, "{pace:<9} {:<12}", ratios.beside.name())?;
             for spread in [ratios.delivered, ratios.p50, ratios.p99, ratios.shard_share] {
                 let Spread {

@@ -3,9 +3,10 @@
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::{Account, Job};
-use airmail_client::{AckFuture, Publisher, Start, Subscription};
+use airmail_client::{AckFuture, Lane, Message, Publisher, Start, Subscription};
 use airmail_client::{Client, Items, ManyItems, ManySubscription};
 use airmail_model::{Durability, Limits, TopicName};
+use bytes::Bytes;
 use std::future::Future;
 
 /// A node, or several.
@@ -20,6 +21,8 @@ pub struct Airmail {
     host: Option<String>,
     /// Each batch, and so each request of a publisher, has one message.
     unbatched: bool,
+    /// Lane of what is published.
+    lane: Lane,
 }
 
 impl Airmail {
@@ -33,6 +36,11 @@ impl Airmail {
             durability: job.settings.durability.clone(),
             host: job.host.clone(),
             unbatched: job.settings.unbatched,
+            lane: if job.settings.high {
+                Lane::High
+            } else {
+                Lane::Normal
+            },
         }
     }
 }
@@ -85,6 +93,7 @@ impl System for Airmail {
         Ok(AirmailPublisher {
             publisher: client.publisher(),
             topics: names.collect::<Result<_, _>>()?,
+            lane: self.lane,
         })
     }
 
@@ -126,6 +135,7 @@ fn durability(name: &str) -> Result<Durability, Failure> {
 pub struct AirmailPublisher {
     publisher: Publisher,
     topics: Vec<TopicName>,
+    lane: Lane,
 }
 
 impl super::Publisher for AirmailPublisher {
@@ -135,11 +145,15 @@ impl super::Publisher for AirmailPublisher {
         let messages = chunk.messages();
         let mut acks = Vec::with_capacity(messages.len());
         for (topic, payload) in messages {
-            acks.push(
-                self.publisher
-                    .send_ref(&self.topics[topic], payload)
-                    .await?,
-            );
+            let topic = &self.topics[topic];
+            acks.push(match self.lane {
+                Lane::Normal => self.publisher.send_ref(topic, payload).await?,
+                lane => {
+                    let payload = Bytes::copy_from_slice(payload);
+                    let message = Message::new(topic.clone(), payload).lane(lane);
+                    self.publisher.send(message).await?
+                }
+            });
         }
         Ok(Box::pin(outcome(acks)))
     }

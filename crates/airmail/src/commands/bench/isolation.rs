@@ -18,6 +18,7 @@ use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
 use airmail_bench::settings;
 use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
+use airmail_client::Lane;
 use anyhow::{Context as _, ensure};
 use std::process::ExitCode;
 
@@ -41,6 +42,9 @@ pub struct IsolationArgs {
     /// Payload to store before, as 5GiB; 0 with --name: what an earlier run has stored
     #[arg(long, value_name = "BYTES", value_parser = settings::bytes, default_value = "5GiB")]
     pub backlog: u64,
+    /// Lane in which it is stored, normal or high; the others use lane normal
+    #[arg(long, value_name = "LANE", value_parser = super::lanes::lane, default_value = "normal")]
+    pub backlog_lane: Lane,
     /// Rounds, in each of which the others run beside nobody and beside each
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
@@ -69,16 +73,21 @@ pub struct IsolationArgs {
     /// Beginning of the topic's name; a new one for each run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// End with 1 if, beside the one that begins at the earliest message, a median of the others' rates is below 0.95 times
+    /// theirs beside nobody
+    #[arg(long)]
+    pub judge: bool,
     #[command(flatten)]
     pub node: MeasuredArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
 
-/// Runs it: 0 if every message arrived once and in order, on both sides, else 1.
+/// Runs it: 0 if every message arrived once and in order, on both sides, and no bar is missed that it is judged by, else 1.
 ///
 /// # Errors
 /// The node cannot be started or reached, or the backlog cannot be stored.
+#[expect(clippy::print_stderr, reason = "what was missed")]
 pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     let own = match &args.target {
         Some(_) => None,
@@ -102,7 +111,16 @@ pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     args.report
         .write(|| report.table(), || html::isolation_page(&report))?;
     super::print(&report, report.is_sound(), args.report.json)?;
-    Ok(ExitCode::from(u8::from(!report.is_sound())))
+    let missed = if args.judge {
+        report.missed()
+    } else {
+        Vec::new()
+    };
+    for bar in &missed {
+        eprintln!("airmail: missed: {bar}");
+    }
+    let has_failed = !report.is_sound() || !missed.is_empty();
+    Ok(ExitCode::from(u8::from(has_failed)))
 }
 
 /// A node, and the phases so far.
@@ -130,6 +148,7 @@ impl Run<'_> {
         let mut report = IsolationReport {
             system: "airmail",
             backlog_bytes: args.backlog,
+            backlog_lane: args.backlog_lane.to_string(),
             saturated_per_s,
             offered_per_s: rate as f64,
             size: args.size,
@@ -171,6 +190,7 @@ impl Run<'_> {
             duration_ms: None,
             warmup_ms: 0,
             publishers: 1,
+            high: self.args.backlog_lane == Lane::High,
             ..self.settings(None)?
         };
         let report = self.run(settings)?;

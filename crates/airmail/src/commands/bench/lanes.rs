@@ -15,9 +15,12 @@ pub struct LanesArgs {
     /// The lane that is published to as fast as goes, normal or high
     #[arg(long, value_name = "LANE", value_parser = lane, default_value = "normal")]
     pub flood: Lane,
-    /// Messages a second of the other lane; 0: as fast as goes, too
+    /// Messages a second of the other lane, and of a control of the flood's lane; 0: as fast as goes, too, and no control
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub rate: u64,
+    /// One client publishes everything, over one connection
+    #[arg(long)]
+    pub together: bool,
     /// Time for which to publish, as 10s
     #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "10s")]
     pub duration: u64,
@@ -41,7 +44,7 @@ pub struct LanesArgs {
     pub json: bool,
 }
 
-fn lane(name: &str) -> Result<Lane, String> {
+pub(super) fn lane(name: &str) -> Result<Lane, String> {
     Lane::of_name(name).ok_or_else(|| "expected normal or high".to_owned())
 }
 
@@ -54,6 +57,11 @@ pub(super) async fn lanes(args: &LanesArgs) -> anyhow::Result<ExitCode> {
     if args.rounds == 0 {
         return Err(UsageError("--rounds: 0, and there has to be one at least".to_owned()).into());
     }
+    if args.judge && args.flood == Lane::High && args.rate > 0 {
+        let wrong =
+            "--judge: with --flood high only --rate 0 has a bar, the share that lane normal gets";
+        return Err(UsageError(wrong.to_owned()).into());
+    }
     let mut report = LanesReport {
         duration_ms: args.duration,
         runs: Vec::new(),
@@ -65,6 +73,7 @@ pub(super) async fn lanes(args: &LanesArgs) -> anyhow::Result<ExitCode> {
             namespace: "bench-lanes".to_owned(),
             flood: args.flood,
             rate: args.rate,
+            together: args.together,
             duration_ms: args.duration,
             size: args.size as usize,
             credit: args
@@ -76,15 +85,47 @@ pub(super) async fn lanes(args: &LanesArgs) -> anyhow::Result<ExitCode> {
     }
     let is_sound = report.is_sound();
     print(&report, is_sound, args.json)?;
-    let options = args.node.own.node_options.iter();
-    let in_memory = options.clone().any(|option| option.contains("memory:"));
+    let in_memory = is_in_memory(&args.node.own.node_options);
     let missed = if args.judge {
         report.missed(in_memory)
     } else {
         Vec::new()
     };
+    if args.judge && args.rounds < LanesReport::ROUNDS {
+        let (rounds, meant) = (args.rounds, LanesReport::ROUNDS);
+        eprintln!("airmail: judged by {rounds} rounds; the bars are for the medians of {meant}");
+    }
     for bar in &missed {
         eprintln!("airmail: missed: {bar}");
     }
     Ok(ExitCode::from(u8::from(!is_sound || !missed.is_empty())))
+}
+
+/// Whether a node of these options has its logs in memory.
+fn is_in_memory(options: &[String]) -> bool {
+    let apart = options.iter().zip(options.iter().skip(1));
+    let mut apart = apart.filter_map(|(name, url)| (name == "--log").then_some(url.as_str()));
+    let mut joined = options
+        .iter()
+        .filter_map(|option| option.strip_prefix("--log="));
+    let is_memory = |url: &str| url.starts_with("memory:");
+    apart.any(is_memory) || joined.any(is_memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_log_in_memory_makes_a_node_one_in_memory() {
+        let of = |options: &[&str]| {
+            let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
+            is_in_memory(&options)
+        };
+        assert!(of(&["--log=memory:"]));
+        assert!(of(&["--log", "memory:?service_us=5"]));
+        assert!(!of(&[]));
+        assert!(!of(&["--log=disk:/var/memory:"]));
+        assert!(!of(&["--storage", "fast=memory:", "--log=disk:/x"]));
+    }
 }
