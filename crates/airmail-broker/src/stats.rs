@@ -68,11 +68,11 @@ pub struct Stats {
     pub appends_in_flight: u64,
     /// Gauge: bytes of them.
     pub appends_in_flight_bytes: u64,
-    /// What is of lane high among all that.
+    /// Counters of lane high alone, whose messages are among all those.
     pub high: HighLaneStats,
 }
 
-/// What is of lane high among a shard's [`Stats`].
+/// Counters of lane high alone, within a shard's [`Stats`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HighLaneStats {
     /// Messages in batches that were acknowledged, retries included.

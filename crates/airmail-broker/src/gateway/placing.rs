@@ -156,6 +156,7 @@ impl Gateway {
     /// Whether a part that is placed goes live as soon as it goes on, and is told nothing before.
     fn goes_live(&self, part: BehindKey, fresh: Option<BehindKey>) -> bool {
         let Some(end) = self.known_end(part, fresh) else {
+            // Input: a part whose log is to be asked once more where it ends.
             return false;
         };
         let behind = &self.behind[part];

@@ -451,19 +451,16 @@ fn state_from_proto(state: Option<v1::status::State>, further: &[v1::At]) -> Res
 
 /// The place in the other lane that a status of one lane tells of, too.
 fn beside_from_proto(log: LogId, further: &[v1::At]) -> Result<Option<LogPosition>, Error> {
-    let beside = match further {
-        [] => return Ok(None),
-        [one] => position_from_proto(one)?,
-        _ => return Err(invalid_further().value(further.len()).limit(1)),
-    };
-    let twin = LogId {
-        lane: log.lane.other(),
-        ..log
-    };
-    if beside.log != twin {
-        return Err(invalid_further().value(beside.log).limit(twin));
+    let lane = log.lane.other();
+    let twin = LogId { lane, ..log };
+    let places = further.iter().map(position_from_proto);
+    match places.collect::<Result<Vec<_>, _>>()?[..] {
+        [] => Ok(None),
+        [beside] if beside.log == twin => Ok(Some(beside)),
+        _ => Err(Error::new(ErrorCode::InvalidArgument)
+            .field("status.further")
+            .limit(twin)),
     }
-    Ok(Some(beside))
 }
 
 fn position_from_proto(at: &v1::At) -> Result<LogPosition, Error> {
@@ -492,10 +489,6 @@ fn channel_from_proto(detached: Option<&v1::Detached>) -> Channel {
             Generation(detached.generation),
         ),
     }
-}
-
-fn invalid_further() -> Error {
-    Error::new(ErrorCode::InvalidArgument).field("status.further")
 }
 
 fn absent(field: &str) -> Error {

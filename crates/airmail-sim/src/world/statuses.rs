@@ -50,9 +50,10 @@ impl Client {
                 }
                 let missing = Lane::ALL.map(|lane| self.watches_in(lane).remove(&key));
                 // A harmed log tells nothing. What was acknowledged since the files were set back to may be forgotten, with
-                // the lane.
+                // the lane; and a gateway that has not heard of the lane ends a history without it.
                 let is_owed = |watch: &Watch| {
                     watch.floor >= Sequence::FIRST
+                        && !watch.is_early
                         && !ledger.restored
                         && ledger.harm_of(watch.log).is_none()
                 };
