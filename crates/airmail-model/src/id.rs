@@ -3,6 +3,7 @@
 //! Each is a newtype over an integer, in the width that the batch format gives it. Arithmetic is
 //! offered only where it has a meaning (a sequence number has a successor; a namespace id has not).
 
+use crate::error::{Error, ErrorCode};
 use std::fmt;
 use std::str::FromStr;
 
@@ -190,6 +191,23 @@ impl fmt::Display for Lane {
     }
 }
 
+impl FromStr for Lane {
+    type Err = Error;
+
+    /// Reads a lane's name, as [`Lane::of_name`] does.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for anything else.
+    fn from_str(name: &str) -> Result<Lane, Error> {
+        Lane::of_name(name).ok_or_else(|| {
+            Error::new(ErrorCode::InvalidArgument)
+                .field("lane")
+                .value(name)
+                .limit("normal or high")
+        })
+    }
+}
+
 /// One log: the unit of ordering, storage and replication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId {
@@ -242,6 +260,22 @@ impl FromStr for LogId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_is_read_as_it_is_shown_and_the_error_says_what_else_was_there() {
+        for lane in Lane::ALL {
+            assert_eq!(lane.to_string().parse(), Ok(lane));
+        }
+        for name in ["", "High", "low", "normal "] {
+            let error = name.parse::<Lane>().unwrap_err();
+            let facts = (error.code(), error.field_name(), error.found());
+            assert_eq!(facts, (ErrorCode::InvalidArgument, "lane", name));
+            assert!(
+                error.to_string().contains("limit: normal or high"),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn a_log_is_read_as_it_is_shown_and_nothing_else_is() {

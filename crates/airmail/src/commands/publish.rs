@@ -36,7 +36,7 @@ pub struct PublishArgs {
     #[arg(long = "attr", value_name = "K=V", value_parser = attribute)]
     pub attributes: Vec<(String, AttributeValue)>,
     /// The lane, normal or high: messages of lane high overtake those of lane normal wherever they wait [default: normal]
-    #[arg(long, value_name = "LANE", value_parser = lane, default_value_t = Lane::Normal, hide_default_value = true)]
+    #[arg(long, value_name = "LANE", default_value_t = Lane::Normal, hide_default_value = true)]
     pub lane: Lane,
     /// Time to live: this long after it was stored, a message is given to nobody any more, as 5s [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = ttl_ms)]
@@ -104,11 +104,6 @@ async fn publish_one(
     message.audience = audience;
     client.publisher().send(message).await?.await?;
     Ok(())
-}
-
-/// A lane as it is typed.
-fn lane(name: &str) -> Result<Lane, String> {
-    Lane::of_name(name).ok_or_else(|| "expected normal or high".to_owned())
 }
 
 /// A time to live as it is typed, in milliseconds.

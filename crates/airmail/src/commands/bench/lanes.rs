@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(clap::Args, Clone, Debug)]
 pub struct LanesArgs {
     /// The lane that is published to as fast as goes, normal or high
-    #[arg(long, value_name = "LANE", value_parser = lane, default_value = "normal")]
+    #[arg(long, value_name = "LANE", default_value = "normal")]
     pub flood: Lane,
     /// Messages a second of the other lane, and of a control of the flood's lane; 0: as fast as goes, too, and no control
     #[arg(long, value_name = "N", default_value_t = 1_000)]
@@ -42,10 +42,6 @@ pub struct LanesArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-pub(super) fn lane(name: &str) -> Result<Lane, String> {
-    Lane::of_name(name).ok_or_else(|| "expected normal or high".to_owned())
 }
 
 /// Runs it: 0 if each lane came whole, once and in order, else 1.
