@@ -151,9 +151,10 @@ impl StorageRun {
         }
         let weather = Weather::new(swarm, 1, &mut chance, plant);
         let mut lanes = Entropy::new(seed ^ 0x6c61_6e65);
-        let logs: Vec<LogState> = (0..chance.between(1, 4))
+        let mut logs: Vec<LogState> = (0..chance.between(1, 4))
             .map(|number| log_state(number, lane(&mut lanes), volatile, &mut chance))
             .collect();
+        pair_lanes(&mut logs, &mut lanes);
         let most = if chance.chance(100_000) { 40 } else { 6 };
         let lines = (0..chance.between(1, most))
             .map(|number| Line::new(number, chance.index(logs.len())))
@@ -339,6 +340,17 @@ fn lane(chance: &mut Entropy) -> Lane {
         Lane::High
     } else {
         Lane::Normal
+    }
+}
+
+/// Makes some logs the other lane of the one before.
+fn pair_lanes(logs: &mut [LogState], chance: &mut Entropy) {
+    for pair in logs.chunks_exact_mut(2) {
+        if chance.coin() {
+            let one = pair[0].log;
+            let lane = one.lane.other();
+            pair[1].log = LogId { lane, ..one };
+        }
     }
 }
 

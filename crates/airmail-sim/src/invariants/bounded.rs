@@ -50,6 +50,14 @@ impl Budget {
     /// There was nothing left.
     pub fn spend(&mut self, lane: Lane, bytes: u64, who: &str) -> Checked {
         self.has_high |= lane == Lane::High;
+        self.spend_alone(bytes, who)
+    }
+
+    /// A delivery was sent, where whose budget it is reads one log alone, of whichever lane.
+    ///
+    /// # Errors
+    /// There was nothing left.
+    pub fn spend_alone(&mut self, bytes: u64, who: &str) -> Checked {
         // The other lane's account may be overdrawn.
         let floor = if self.has_high {
             -(self.window / RESERVE_PART) - self.largest

@@ -157,9 +157,7 @@ impl StorageRun {
             self.evidence.count(Kind::BatchSplit);
         } else {
             let bytes = stored.batch.bytes().len() as u64;
-            reader
-                .budget
-                .spend(airmail_model::Lane::Normal, bytes, &who)?;
+            reader.budget.spend_alone(bytes, &who)?;
         }
         state.told = state.told.max(stored.extent.next());
         if stored.appended < reader.appended {

@@ -10,7 +10,6 @@ use crate::invariants::{Checked, Violation};
 use airmail_log::{
     Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Stored, Tag, Trouble,
 };
-use airmail_model::Lane;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{LogId, Mono, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence};
 use parking_lot::Mutex;
@@ -306,7 +305,7 @@ impl Audited {
             return Ok(());
         }
         self.budget
-            .spend(Lane::Normal, stored.batch.bytes().len() as u64, who)
+            .spend_alone(stored.batch.bytes().len() as u64, who)
     }
 }
 

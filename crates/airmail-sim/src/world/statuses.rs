@@ -115,6 +115,7 @@ impl Client {
             // A gateway that hears of lane high later gives the subscription a part in it then, from its first on.
             let mut before = ledger.acked(watch.log, Sequence::FIRST, place);
             let is_first_of_all = watch.is_early && (shrinks || before.next().is_none());
+            watch.is_early = false;
             let begins_at_end = watch.begins_at_end && !is_first_of_all;
             if let Some(end) = watch.end.as_mut().filter(|_| begins_at_end) {
                 end.answered(ledger, place, &who)?;
