@@ -16,7 +16,7 @@ use airmail_log::TopicPage;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{
-    Change, Generation, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
+    Change, Generation, Lanes, Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
@@ -56,6 +56,7 @@ enum Step {
         start: u8,
         at: u8,
         until: Option<u8>,
+        lanes: u8,
     },
     Remove {
         session: u8,
@@ -106,8 +107,42 @@ fn topic(number: u8) -> TopicName {
 fn log(namespace: u8, index: u8) -> LogId {
     LogId {
         namespace: NamespaceId(u32::from(namespace % 4)),
-        lane: Lane::Normal,
+        lane: lane(index & 64 != 0),
         index: LogIndex(u16::from(index % 3)),
+    }
+}
+
+fn lane(is_high: bool) -> Lane {
+    if is_high { Lane::High } else { Lane::Normal }
+}
+
+/// Lanes in which a subscription is that begins so; only what has an end is in one of them alone.
+fn lanes(namespace: NamespaceId, drawn: u8, at: u8, has_end: bool) -> Lanes {
+    match drawn % 4 {
+        0 if has_end => Lanes::Only(lane(drawn & 64 != 0)),
+        1 => {
+            let log = LogId {
+                // Whose it is nobody has looked at yet.
+                namespace: if drawn < 240 {
+                    namespace
+                } else {
+                    NamespaceId(9)
+                },
+                lane: Lane::High,
+                index: LogIndex(u16::from(drawn / 4 % 3)),
+            };
+            Lanes::HighFrom(place(log, at))
+        }
+        _ => Lanes::Each,
+    }
+}
+
+/// A place in a log.
+fn place(log: LogId, at: u8) -> LogPosition {
+    LogPosition {
+        log,
+        incarnation: Incarnation(at.into()),
+        next: Sequence(number(at)),
     }
 }
 
@@ -242,6 +277,7 @@ impl World {
                 start: kind,
                 at,
                 until,
+                lanes: drawn,
             } => {
                 let id = log(namespace, 0).namespace;
                 let subscribe = Subscribe {
@@ -259,7 +295,7 @@ impl World {
                     headers_only: at % 3 == 0,
                     // As the stream's first one, nearly always.
                     matches: (session % 2 == 0) != (which == 77),
-                    lanes: airmail_model::frame::Lanes::Each,
+                    lanes: lanes(id, drawn, at, until.is_some()),
                 };
                 self.request(session, Request::Add(subscribe));
             }
@@ -401,16 +437,13 @@ fn start(namespace: NamespaceId, kind: u8, at: u8) -> Start {
                 NamespaceId(9)
             },
             epoch: MapEpoch(u32::from(kind / 64)),
-            logs: (0..u16::from(at % 3))
-                .map(|index| LogPosition {
-                    log: LogId {
-                        namespace,
-                        lane: Lane::Normal,
-                        index: LogIndex(index),
-                    },
-                    incarnation: Incarnation(at.into()),
-                    next: Sequence(number(at)),
+            logs: (0..at % 6)
+                .map(|which| LogId {
+                    namespace,
+                    lane: lane(which % 2 == 1),
+                    index: LogIndex(u16::from(which / 2)),
                 })
+                .map(|log| place(log, at))
                 .collect(),
         }),
     }

@@ -28,9 +28,10 @@ use std::sync::{Arc, LazyLock};
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
 
-/// A batch of several topics, and one of a single topic.
-static BATCHES: LazyLock<[Checked<Batch>; 2]> =
-    LazyLock::new(|| [batch(&["a", "b", "a", "c"]), batch(&["a"])]);
+/// A batch of several topics, and one of a single topic, in each lane.
+static BATCHES: LazyLock<[[Checked<Batch>; 2]; 2]> = LazyLock::new(|| {
+    [LOG, HIGH].map(|log| [batch(log, &["a", "b", "a", "c"]), batch(log, &["a"])])
+});
 
 #[derive(Arbitrary, Debug)]
 enum Step {
@@ -67,6 +68,7 @@ enum Step {
         clock: Option<u8>,
         /// For whom the messages are, on a stream that is told.
         named: u8,
+        high: bool,
     },
     Clock {
         asked: u16,
@@ -76,22 +78,26 @@ enum Step {
         which: (u8, u8),
         first: u8,
         more: u8,
+        high: bool,
     },
     Gap {
         channel: (u8, u8),
         previous: u8,
         more: u8,
         why: u8,
+        high: bool,
     },
     Mark {
         previous: u8,
         next: u8,
+        high: bool,
     },
     Status {
         which: (u8, u8),
         life: u8,
         next: u8,
         state: u8,
+        high: bool,
     },
 }
 
@@ -99,8 +105,8 @@ fn topic(name: &str) -> TopicName {
     TopicName::new(name, &Limits::DEFAULT).expect("a name")
 }
 
-/// Every topic's log: one, because a topic is in one log, and a node that tells of it on two is not
-/// what this is about.
+/// Every topic's log of lane normal: one, because a topic is in one log of a lane, and a node that tells of it on two is
+/// not what this is about.
 const LOG: LogId = LogId {
     namespace: NAMESPACE,
     lane: Lane::Normal,
@@ -112,14 +118,18 @@ const HIGH: LogId = LogId {
     ..LOG
 };
 
-fn batch(topics: &[&str]) -> Checked<Batch> {
+fn log(is_high: bool) -> LogId {
+    if is_high { HIGH } else { LOG }
+}
+
+fn batch(log: LogId, topics: &[&str]) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NAMESPACE);
     for name in topics {
         let pushed = encoder.push(&Message::new(topic(name), "x"), 0, &Limits::DEFAULT);
         pushed.expect("it fits");
     }
     encoder.finish(&BatchTarget {
-        log: LOG,
+        log,
         epoch: MapEpoch(1),
         producer: None,
         producer_time: 0,
@@ -161,8 +171,8 @@ struct World {
     out: SubscriberOutput,
     keys: Vec<SubscriptionKey>,
     removed: BTreeSet<SubscriptionKey>,
-    /// Life of the log, and the last number told, for each subscription.
-    told: BTreeMap<SubscriptionKey, (Incarnation, Sequence)>,
+    /// Life of the log, and the last number told, for each subscription and log.
+    told: BTreeMap<(SubscriptionKey, LogId), (Incarnation, Sequence)>,
     owed: u64,
     now: Mono,
 }
@@ -260,13 +270,15 @@ impl World {
                         assert!(!owners.is_empty());
                         for owner in owners {
                             assert!(self.matches || owner == key);
-                            self.tell(owner, arrived.incarnation, sequence, sequence);
+                            let life = (arrived.log, arrived.incarnation);
+                            self.tell(owner, life, sequence, sequence);
                         }
                         place = arrived.seek(at + 1);
                     }
                 }
                 Event::Gap(gap) => {
-                    self.tell(key, gap.incarnation, gap.extent.first, gap.extent.last);
+                    let life = (gap.log, gap.incarnation);
+                    self.tell(key, life, gap.extent.first, gap.extent.last);
                     assert!(gap.why != GapReason::Unused);
                 }
                 Event::Expired(_) => {
@@ -291,17 +303,24 @@ impl World {
         }
         let is_last = matches!(state, State::Complete { .. });
         for place in state.places().iter().filter(|_| !is_last) {
-            let told = self.told.get(&key);
+            let at = (key, place.log);
+            let told = self.told.get(&at);
             if told.is_some_and(|(life, _)| *life != place.incarnation) {
-                self.told.remove(&key);
+                self.told.remove(&at);
             }
         }
     }
 
-    fn tell(&mut self, key: SubscriptionKey, life: Incarnation, first: Sequence, last: Sequence) {
+    fn tell(
+        &mut self,
+        key: SubscriptionKey,
+        (log, life): (LogId, Incarnation),
+        first: Sequence,
+        last: Sequence,
+    ) {
         assert!(first <= last);
         assert!(!self.removed.contains(&key), "told of after it was removed");
-        let before = self.told.insert(key, (life, last));
+        let before = self.told.insert((key, log), (life, last));
         if let Some((_, before)) = before.filter(|(known, _)| *known == life) {
             assert!(first > before, "{first} after {before}");
         }
@@ -334,13 +353,14 @@ fn reply(step: Step, matches: bool) -> Reply {
             one,
             clock,
             named: which,
+            high,
         } => {
-            let body = BATCHES[usize::from(one)].clone();
+            let body = BATCHES[usize::from(high)][usize::from(one)].clone();
             let (previous, last) = after(previous, more);
             let base = number(base);
             Reply::Delivery(Delivery {
                 channel: channel(to),
-                log: LOG,
+                log: log(high),
                 previous,
                 last,
                 base: Sequence(base),
@@ -359,11 +379,12 @@ fn reply(step: Step, matches: bool) -> Reply {
             previous,
             more,
             why: reason,
+            high,
         } => {
             let (previous, last) = after(previous, more);
             Reply::Gap {
                 channel: channel(to),
-                log: LOG,
+                log: log(high),
                 previous,
                 last,
                 why: why(reason),
@@ -377,18 +398,23 @@ fn reply(step: Step, matches: bool) -> Reply {
             which: (which, generation),
             first,
             more,
+            high,
         } => {
             let first = number(first);
             let last = first.saturating_add(u64::from(more % 4));
             Reply::Expired(Expired {
                 subscription: SubscriptionId(which.into()),
                 generation: Generation(generation.into()),
-                log: LOG,
+                log: log(high),
                 numbers: (first..=last).map(Sequence).collect(),
             })
         }
-        Step::Mark { previous, next } => Reply::Mark {
-            log: LOG,
+        Step::Mark {
+            previous,
+            next,
+            high,
+        } => Reply::Mark {
+            log: log(high),
             previous: Sequence(number(previous)),
             next: Sequence(number(next)),
         },
@@ -397,14 +423,15 @@ fn reply(step: Step, matches: bool) -> Reply {
             life,
             next,
             state,
+            high,
         } => {
-            let (log, incarnation) = (LOG, Incarnation(u64::from(life % 3)));
-            let next = Sequence(number(next));
-            let place = LogPosition {
+            let [log, other] = [high, !high].map(log);
+            let (incarnation, next) = (Incarnation(u64::from(life % 3)), Sequence(number(next)));
+            let [place, other] = [log, other].map(|log| LogPosition {
                 log,
                 incarnation,
                 next,
-            };
+            });
             let state = match state % 8 {
                 0 | 1 => State::live(place),
                 2 => State::Detached {
@@ -414,7 +441,7 @@ fn reply(step: Step, matches: bool) -> Reply {
                     resumed: life % 2 == 1,
                     lost_before: (life % 5 == 4)
                         .then(|| Sequence(next.0.saturating_add(u64::from(life)))),
-                    beside: (life % 7 == 6).then_some(LogPosition { log: HIGH, ..place }),
+                    beside: (life % 7 == 6).then_some(other),
                 },
                 3 => State::complete(place),
                 4 => State::Removed,
