@@ -43,7 +43,7 @@ pub struct IsolationArgs {
     #[arg(long, value_name = "BYTES", value_parser = settings::bytes, default_value = "5GiB")]
     pub backlog: u64,
     /// Lane in which it is stored, normal or high; the others use lane normal
-    #[arg(long, value_name = "LANE", value_parser = super::lanes::lane, default_value = "normal")]
+    #[arg(long, value_name = "LANE", default_value = "normal")]
     pub backlog_lane: Lane,
     /// Rounds, in each of which the others run beside nobody and beside each
     #[arg(long, value_name = "N", default_value_t = 5)]
