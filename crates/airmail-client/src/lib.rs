@@ -45,7 +45,6 @@ mod hello;
 #[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
-#[cfg(feature = "grpc")]
 pub mod mailbox;
 #[cfg(feature = "grpc")]
 mod moving;
