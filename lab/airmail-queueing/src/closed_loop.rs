@@ -6,7 +6,7 @@ use crate::course::{Course, Phase, Recorder};
 use crate::machine::Machine;
 use crate::system::System;
 use airmail_flow::{Gate, GateSettings, Ticket};
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -41,7 +41,7 @@ struct Run {
 impl Run {
     /// Goes on to the next moment at which anything happens, or to the end of the phase.
     fn turn(&mut self, end: u64) {
-        while let Some(ticket) = self.gate.try_enter(Mono(self.now), 1) {
+        while let Some(ticket) = self.gate.try_enter(Mono(self.now), Lane::Normal, 1) {
             self.machine.arrive(ticket);
         }
         self.machine.serve(self.now);

@@ -16,7 +16,7 @@ use airmail_flow::{
     Decision, Gate, GateSettings, GradientSettings, LadderSettings, LimiterKind, LimiterSettings,
     Ticket,
 };
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
@@ -111,7 +111,7 @@ impl Throttle {
         if count == 0 || count > room {
             return None;
         }
-        self.gate.try_enter(now, count)
+        self.gate.try_enter(now, Lane::Normal, count)
     }
 
     /// A chunk is acknowledged.

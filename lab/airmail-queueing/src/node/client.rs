@@ -13,7 +13,7 @@ use super::{BATCH_MESSAGES, ClientTimes, Limiters, NodeModel};
 use crate::course::{Delivered, Recorder};
 use crate::service::exponential;
 use airmail_flow::{Gate, GateSettings, Ticket};
-use airmail_model::Mono;
+use airmail_model::{Lane, Mono};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::VecDeque;
@@ -162,7 +162,7 @@ impl Client {
             let (messages, ticket) = match &mut self.gate {
                 Some(gate) => {
                     let chunk = (gate.bound() / CHUNKS).clamp(1, CHUNK_MAX);
-                    match gate.try_enter(Mono(now_ns), chunk) {
+                    match gate.try_enter(Mono(now_ns), Lane::Normal, chunk) {
                         Some(ticket) => (chunk, Some(ticket)),
                         None => return at_ns,
                     }

@@ -9,7 +9,7 @@ use super::storage::Storage;
 use super::{Limiters, NodeModel};
 use crate::course::{Course, Phase, Recorder};
 use airmail_flow::{Admission, Gate, GateSettings, Ticket};
-use airmail_model::{Mono, bug};
+use airmail_model::{Lane, Mono, bug};
 use std::collections::VecDeque;
 
 /// Time between the first wakes of two clients: nobody begins together.
@@ -128,7 +128,10 @@ impl Run {
         if let Some(pilot) = &mut self.pilot
             && !pilot.in_turn
         {
-            match pilot.gate.enter(Mono(self.now_ns), batch.messages, ()) {
+            match pilot
+                .gate
+                .enter(Mono(self.now_ns), Lane::Normal, batch.messages, ())
+            {
                 Admission::Go(ticket) => batch.tickets.push(ticket),
                 Admission::Waits(_) => {
                     pilot.line.push_back(batch);
@@ -154,7 +157,11 @@ impl Run {
         {
             // Asked and answered at one moment: the gate sees each batch alone, for no time.
             for batch in self.storage.group_mut() {
-                if let Some(ticket) = pilot.gate.try_enter(Mono(self.now_ns), batch.messages) {
+                if let Some(ticket) =
+                    pilot
+                        .gate
+                        .try_enter(Mono(self.now_ns), Lane::Normal, batch.messages)
+                {
                     pilot.take_back(self.now_ns, ticket, &mut self.recorder);
                 }
             }
