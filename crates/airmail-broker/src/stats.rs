@@ -218,10 +218,8 @@ impl Stats {
             (&mut self.appends_in_flight, appends_in_flight),
             (&mut self.appends_in_flight_bytes, appends_in_flight_bytes),
         ];
-        for (sum, other) in pairs {
-            *sum += other;
-        }
-        for (sum, other) in self.refused.iter_mut().zip(refused) {
+        let refused = self.refused.iter_mut().zip(refused);
+        for (sum, other) in pairs.into_iter().chain(refused) {
             *sum += other;
         }
     }

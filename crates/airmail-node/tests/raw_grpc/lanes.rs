@@ -159,7 +159,7 @@ async fn a_place_in_lane_high_that_says_nothing_is_refused_by_name() {
             until,
             ..asked(At::Earliest(true))
         };
-        let status = node.client().history(request).await.err().expect("refused");
+        let status = node.client().history(request).await.expect_err("refused");
         let error = airmail_proto::error::error_from_status(&status);
         assert_eq!(
             (error.code(), error.field_name()),
